@@ -358,6 +358,9 @@ pub(crate) const JOINED_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a piece by which the beginning of a credential is told from a word.
 pub(crate) const BEGINNING_BYTES_MIN: usize = 3;
 
+/// Bytes of a literal that is the beginning of a form by itself: shorter ones are words.
+pub(crate) const BEGUN_BYTES_MIN: usize = 4;
+
 /// Bytes at the end of a stream that are read in more forms than one.
 pub(crate) const JOINED_FORMS_BYTES_MAX: usize = WINDOW_BYTES_MAX;
 

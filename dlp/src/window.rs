@@ -12,10 +12,14 @@ use crate::destination::ScanDestination;
 use crate::finding::{Action, Finding, Unscanned};
 use crate::head::{self, Alone};
 use crate::limits;
-use crate::pieces::{self, Age, Piece, PieceLook, PieceSource, Side, StreamEntry};
+use crate::pieces::{self, Age, Piece, PieceSource, Side, StreamEntry};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
 use crate::scan::ScanState;
+
+mod kept;
+
+use kept::{KeptPiece, KeptPieces};
 
 /// The last pieces that went to one host, or to those of one domain.
 pub struct Window {
@@ -40,54 +44,8 @@ pub struct Window {
     told: VecDeque<String>,
     /// What of the last look was not looked into.
     missed: Option<Unscanned>,
-}
-
-/// The last pieces of one source.
-#[derive(Default)]
-struct KeptPieces {
-    dense: Pieces,
-    /// Words and numbers: many of them push nothing out that could be of a credential.
-    words: Pieces,
-}
-
-#[derive(Default)]
-struct Pieces {
-    own: VecDeque<KeptPiece>,
-    bytes: usize,
-}
-
-impl KeptPieces {
-    fn all(&self) -> impl Iterator<Item = &KeptPiece> {
-        self.dense.own.iter().chain(&self.words.own)
-    }
-
-    /// The first piece of a slot.
-    fn find(&mut self, slot: u64) -> Option<&mut KeptPiece> {
-        let mut all = self.dense.own.iter_mut().chain(&mut self.words.own);
-        all.find(|own| own.slot == slot)
-    }
-
-    /// Lets the oldest piece go where there are too many: of those that take more room.
-    fn excess(&mut self) -> Option<KeptPiece> {
-        let count = |pieces: &Pieces| pieces.own.len();
-        let bytes = self.dense.bytes.saturating_add(self.words.bytes);
-        let pieces = count(&self.dense).saturating_add(count(&self.words));
-        let takes_more = if bytes > limits::WINDOW_KEPT_BYTES_MAX {
-            self.dense.bytes > self.words.bytes
-        } else if pieces > limits::WINDOW_PIECES_MAX {
-            count(&self.dense) > count(&self.words)
-        } else {
-            return None;
-        };
-        let from = if takes_more {
-            &mut self.dense
-        } else {
-            &mut self.words
-        };
-        let own = from.own.pop_front()?;
-        from.bytes = from.bytes.saturating_sub(own.bytes.len());
-        Some(own)
-    }
+    /// What fell out of reach with the last message.
+    parted: Option<Unscanned>,
 }
 
 /// A piece of the message that is looked at.
@@ -105,19 +63,6 @@ struct SlotText {
     first: u64,
     /// Whether another says something else, or nothing is known of the slot.
     varies: bool,
-}
-
-/// A piece that is kept.
-#[derive(Clone)]
-struct KeptPiece {
-    message: u64,
-    /// Its place among all.
-    place: u64,
-    slot: u64,
-    bytes: Vec<u8>,
-    /// How often it came, one time after the other, while its slot said nothing else.
-    times: usize,
-    look: PieceLook,
 }
 
 /// What the pieces say that are kept of a slot.
@@ -184,6 +129,7 @@ impl Window {
             again: 0,
             told: VecDeque::new(),
             missed: None,
+            parted: None,
         }
     }
 
@@ -246,9 +192,11 @@ impl Window {
     }
 
     /// What of the pieces that came last was not looked into together with those before
-    /// them, since too much is made of them.
+    /// them, since too much is made of them, and what came before and is not read together
+    /// with what comes next any more.
     pub fn missed(&mut self) -> Option<Unscanned> {
-        self.missed.take()
+        let parted = self.parted.take();
+        self.missed.take().or(parted)
     }
 
     /// The pieces that say something, as they are kept.
@@ -444,21 +392,20 @@ impl Window {
             own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
             return;
         }
-        let look = self.rules.look(&bytes);
-        let pieces = match look {
-            PieceLook::Word => &mut kept.words,
-            PieceLook::Beginning | PieceLook::Dense | PieceLook::Chance => &mut kept.dense,
-        };
-        pieces.bytes = pieces.bytes.saturating_add(bytes.len());
-        pieces.own.push_back(KeptPiece {
+        kept.keep(KeptPiece {
             message: self.message,
             place: self.count,
             slot,
             times: 1,
-            look,
+            look: self.rules.look(&bytes),
+            through: 0,
+            is_told: false,
             bytes,
         });
         self.count = self.count.saturating_add(1);
+        for passed in kept.passed() {
+            kept::part(&self.rules, passed, &mut self.parted);
+        }
         while let Some(mut own) = kept.excess() {
             own.bytes.fill(0);
             if kept.all().all(|other| other.slot != own.slot) {

@@ -33,6 +33,7 @@ mod odd;
 mod opened;
 mod oracle;
 mod packers;
+mod parted;
 mod pieces;
 mod places;
 mod printed;
