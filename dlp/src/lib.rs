@@ -39,6 +39,7 @@ mod known_spellings;
 mod limits;
 mod magic;
 mod mark;
+mod memory;
 mod origins;
 mod pieces;
 mod place;

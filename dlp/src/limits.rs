@@ -264,6 +264,15 @@ pub(crate) const DICTIONARY_KIB_MAX: u32 = 22 << 10;
 /// What all decoders of one stream may keep at a time, in bytes.
 pub(crate) const KEPT_BYTES_MAX: u64 = 24 << 20;
 
+/// What all decoders of all streams of a process may keep at a time, in bytes.
+pub(crate) const SHARED_BYTES_MAX: u64 = 512 << 20;
+
+/// What a stream keeps that is little, in bytes: the windows of most codings.
+pub(crate) const SHARED_LITTLE_BYTES: u64 = 256 << 10;
+
+/// What streams that keep little may keep besides, in bytes.
+pub(crate) const SHARED_LITTLE_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes that come out of Brotli before the whole of a window of 16 MiB counts: of a short
 /// stream no more is taken than it needs.
 pub(crate) const WIDE_FREE_BYTES: u64 = 1 << 20;
