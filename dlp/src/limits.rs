@@ -176,6 +176,13 @@ pub(crate) const STARTS_ASKED_MAX: usize = 8;
 /// Longest piece of what may become a run, in bytes, before it counts as none.
 pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 
+/// Bytes at the end of a run that tell whether something compressed stands there back to
+/// front.
+pub(crate) const TURNED_LOOK_BYTES: usize = 512;
+
+/// Bytes of a mark that chance makes at the end of hardly any run.
+pub(crate) const TURNED_MARK_BYTES_MIN: usize = 3;
+
 /// Bytes that decoding may make without regard to the length of the input.
 pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 

@@ -37,7 +37,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use guess::{DeflateLooks, looks};
-pub(crate) use guess::{is_unmarked, may_be_unmarked};
+pub(crate) use guess::{is_begun_zlib, is_unmarked, may_be_unmarked};
 use open::{Became, Container};
 pub(crate) use recognise::is_zlib;
 use recognise::{CompressedBegin, Recognition, UNMARKED, Wait};
