@@ -377,6 +377,10 @@ pub(crate) const BEGINNING_BYTES_MIN: usize = 3;
 /// Bytes of a literal that is the beginning of a form by itself: shorter ones are words.
 pub(crate) const BEGUN_BYTES_MIN: usize = 4;
 
+/// Messages behind one that showed the id of a pair of keys in which the other half is looked
+/// for, in count: as many as letters sent one by one are read together.
+pub(crate) const HALVES_MESSAGES_MAX: u64 = 512;
+
 /// Bytes at the end of a stream that are read in more forms than one.
 pub(crate) const JOINED_FORMS_BYTES_MAX: usize = WINDOW_BYTES_MAX;
 

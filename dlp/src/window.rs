@@ -17,8 +17,10 @@ use crate::place::Joined;
 use crate::ruleset::Ruleset;
 use crate::scan::ScanState;
 
+mod halves;
 mod kept;
 
+use halves::ShownIds;
 use kept::{KeptPiece, KeptPieces};
 
 /// The last pieces that went to one host, or to those of one domain.
@@ -44,6 +46,8 @@ pub struct Window {
     told: VecDeque<String>,
     /// What of the last look was not looked into.
     missed: Option<Unscanned>,
+    /// Where ids of pairs of keys were shown.
+    shown: ShownIds,
     /// What fell out of reach with the last message.
     parted: Option<Unscanned>,
 }
@@ -129,6 +133,7 @@ impl Window {
             again: 0,
             told: VecDeque::new(),
             missed: None,
+            shown: ShownIds::default(),
             parted: None,
         }
     }
@@ -159,6 +164,8 @@ impl Window {
     pub fn push(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
         self.repeat();
         let new = self.new_pieces(pieces);
+        self.shown
+            .note(&self.rules, &self.host, (self.message, &new));
         let findings;
         (findings, self.missed) = self.read(&new);
         if findings
@@ -216,10 +223,16 @@ impl Window {
 
     fn read(&self, new: &[NewPiece]) -> (Vec<Finding>, Option<Unscanned>) {
         let said = self.said(new);
+        let told = |finding: &Finding| {
+            finding.action == Action::Block || !self.told.contains(&finding.mark)
+        };
+        let about = (self.message, self.joined, new);
+        let mut findings = self.shown.find(&self.rules, &self.host, about);
         // What says the same once more is there already.
         let is_varied = |piece: &&NewPiece| said.get(&piece.slot).is_none_or(|said| said.varies);
         if !new.iter().any(|piece| is_varied(&piece)) {
-            return (Vec::new(), None);
+            findings.retain(told);
+            return (findings, None);
         }
         let head = self.head.filter(|_| !is_head(new));
         let mut entries = self.entries(&said, head);
@@ -238,7 +251,6 @@ impl Window {
             host: &self.host,
             port: self.port,
         };
-        let mut findings = Vec::new();
         let alone = Alone::new(&self.rules, &entries);
         let (mut left, mut missed) = (limits::WINDOW_BYTES_MADE, None);
         for (side, text) in pieces::streams(&entries, &|word| self.rules.begins(word)) {
@@ -264,9 +276,7 @@ impl Window {
                 missed = missed.or(state.unscanned());
             }
         }
-        findings.retain(|finding| {
-            finding.action == Action::Block || !self.told.contains(&finding.mark)
-        });
+        findings.retain(told);
         (findings, missed)
     }
 

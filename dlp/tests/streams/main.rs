@@ -25,6 +25,7 @@ mod encode;
 mod ends;
 mod escaped;
 mod evasions;
+mod halves;
 mod joined;
 mod known;
 mod latin;
