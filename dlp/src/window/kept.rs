@@ -156,6 +156,6 @@ fn is_drawn(piece: &[u8]) -> bool {
     has(u8::is_ascii_digit)
         && has(u8::is_ascii_lowercase)
         && has(u8::is_ascii_uppercase)
-        && piece.iter().all(|byte| byte.is_ascii_graphic())
+        && piece.iter().all(u8::is_ascii_graphic)
         && pieces::is_of_chance(piece)
 }

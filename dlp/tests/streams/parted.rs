@@ -13,6 +13,9 @@ use crate::stage::{Dice, ELSEWHERE};
 
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/// Draws a value of a kind.
+type Made = Box<dyn Fn(&mut Dice) -> Vec<u8>>;
+
 fn drawn(dice: &mut Dice, letters: &[u8], length: usize) -> Vec<u8> {
     let some = (0..length).map(|_| letters[dice.roll(letters.len())]);
     some.collect()
@@ -82,7 +85,6 @@ fn ordinary_values_that_fall_out_of_reach_are_not_refused() {
     let rules = Arc::new(rules.expect("the shipped detectors"));
     let mut dice = Dice(9);
     let hex = b"0123456789abcdef";
-    type Made = Box<dyn Fn(&mut Dice) -> Vec<u8>>;
     let after = |text: &'static str, letters: &'static [u8], length: usize| -> Made {
         Box::new(move |dice| [text.as_bytes(), &drawn(dice, letters, length)].concat())
     };

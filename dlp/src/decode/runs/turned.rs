@@ -73,7 +73,7 @@ fn begin(bytes: &[u8]) -> Option<TurnedBegin> {
         let is_long = mark.len() >= limits::TURNED_MARK_BYTES_MIN && *magic != Magic::Tar;
         is_long && bytes.starts_with(mark)
     };
-    if MAGICS.iter().any(|own| is_marked(own)) || is_begun_zlib(bytes) {
+    if MAGICS.iter().any(is_marked) || is_begun_zlib(bytes) {
         return Some(TurnedBegin::Sure);
     }
     is_zlib(bytes).then_some(TurnedBegin::Perhaps)
