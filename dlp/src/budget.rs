@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::finding::UnscannedReason;
 use crate::limits;
+use crate::memory::MemoryShare;
 use crate::span::Lost;
 
 pub(crate) use crate::span::{narrow, wide};
@@ -44,6 +45,7 @@ pub(crate) struct ScanBudget {
     guesses: usize,
     behind: u64,
     kept: u64,
+    share: MemoryShare,
     spent: Option<UnscannedReason>,
     lost: Lost,
     /// What it may cost before the scan is broken off, where somebody bounds that.
@@ -162,12 +164,16 @@ impl ScanBudget {
         self.layers = self.layers.saturating_sub(1);
     }
 
-    /// A decompressor keeps so many bytes instead of so many before: whether all of them
-    /// together may. Taking them takes time, too.
-    pub(crate) fn keep(&mut self, before: u64, now: u64) -> bool {
+    /// A decompressor keeps so many bytes instead of so many before: why all of them together
+    /// may not, if they may not. Taking them takes time, too.
+    pub(crate) fn keep(&mut self, before: u64, now: u64) -> Option<UnscannedReason> {
         self.kept = self.kept.saturating_sub(before).saturating_add(now);
-        let is_little = self.kept <= limits::KEPT_BYTES_MAX;
-        self.work(now.saturating_sub(before) / limits::KEPT_BYTES_PER_WORK) && is_little
+        let is_there = self.share.take(self.kept);
+        let has_worked = self.work(now.saturating_sub(before) / limits::KEPT_BYTES_PER_WORK);
+        if !has_worked || self.kept > limits::KEPT_BYTES_MAX {
+            return Some(UnscannedReason::Memory);
+        }
+        (!is_there).then_some(UnscannedReason::Shared)
     }
 
     /// Something is decompressed that may be none.

@@ -137,10 +137,18 @@ pub enum UnscannedReason {
     Crowded,
     /// A decoder would need more memory than the limit.
     Memory,
+    /// The decoders of all that is scanned at the same time need more memory than there is
+    /// for them together.
+    Shared,
     /// What is encrypted: entries of archives, messages of OpenPGP and age.
     Encrypted,
     /// An archive or compressed data of a format that is recognised and not opened.
     Unopened,
+    /// Values that may be the beginning of a credential came too long before others to be
+    /// read together with them; each was looked at by itself.
+    Begun,
+    /// The same of values that only look as if chance had made them.
+    Parted,
     /// The scan lost its place: a fault of its own.
     Misplaced,
 }
@@ -150,13 +158,20 @@ impl UnscannedReason {
     /// at either. No content that is made for somebody to read comes so far.
     pub fn is_limit(self) -> bool {
         match self {
-            Self::Exhausted | Self::Work | Self::Depth | Self::Crowded | Self::Misplaced => true,
+            Self::Exhausted
+            | Self::Work
+            | Self::Depth
+            | Self::Crowded
+            | Self::Shared
+            | Self::Misplaced => true,
             Self::UnknownCoding
             | Self::Damaged
             | Self::Expansion
             | Self::Memory
             | Self::Encrypted
-            | Self::Unopened => false,
+            | Self::Unopened
+            | Self::Begun
+            | Self::Parted => false,
         }
     }
 }
@@ -172,8 +187,11 @@ impl fmt::Display for UnscannedReason {
             Self::Depth => "nested too deeply",
             Self::Crowded => "too many compressed at once",
             Self::Memory => "decoder needs too much memory",
+            Self::Shared => "all decoders at once need too much memory",
             Self::Encrypted => "encrypted",
             Self::Unopened => "in a format that is not opened",
+            Self::Begun => "begins like a credential, and lies too far from what may be its end",
+            Self::Parted => "looks like a part of a credential, and lies too far from others",
             Self::Misplaced => "the scan lost its place, which is a fault of outgate",
         })
     }

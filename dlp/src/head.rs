@@ -186,7 +186,7 @@ impl<'a> Alone<'a> {
 }
 
 /// To nobody's host nothing may go.
-const NOBODY: ScanDestination<'static> = ScanDestination { host: "", port: 0 };
+pub(crate) const NOBODY: ScanDestination<'static> = ScanDestination { host: "", port: 0 };
 
 /// What pieces make in the streams that are in a text: strong forms only, since chance makes
 /// others, and nothing that one of the pieces holds alone, which is judged where it stands.

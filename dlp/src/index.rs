@@ -113,6 +113,18 @@ impl LiteralIndex {
         bytes.len() >= limits::BEGINNING_BYTES_MIN && own(next).is_some_and(goes_on)
             || next.checked_sub(1).and_then(own).is_some_and(is_over)
     }
+
+    /// The length of the last literal of a strong form with which these bytes begin.
+    pub(crate) fn literal(&self, bytes: &[u8]) -> usize {
+        let next = self
+            .beginnings
+            .partition_point(|own| own.as_slice() <= bytes);
+        let last = next
+            .checked_sub(1)
+            .and_then(|last| self.beginnings.get(last));
+        let is_over = |own: &&Vec<u8>| bytes.starts_with(own);
+        last.filter(is_over).map_or(0, Vec::len)
+    }
 }
 
 /// Each literal once, with all that it means.

@@ -41,6 +41,7 @@ mod limits;
 mod made;
 mod magic;
 mod mark;
+mod memory;
 mod origins;
 mod pieces;
 mod place;

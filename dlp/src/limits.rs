@@ -176,6 +176,13 @@ pub(crate) const STARTS_ASKED_MAX: usize = 8;
 /// Longest piece of what may become a run, in bytes, before it counts as none.
 pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 
+/// Bytes at the end of a run that tell whether something compressed stands there back to
+/// front.
+pub(crate) const TURNED_LOOK_BYTES: usize = 512;
+
+/// Bytes of a mark that chance makes at the end of hardly any run.
+pub(crate) const TURNED_MARK_BYTES_MIN: usize = 3;
+
 /// Bytes that decoding may make without regard to the length of the input.
 pub(crate) const DERIVED_BYTES_FREE: u64 = 1 << 20;
 
@@ -263,6 +270,15 @@ pub(crate) const DICTIONARY_KIB_MAX: u32 = 22 << 10;
 
 /// What all decoders of one stream may keep at a time, in bytes.
 pub(crate) const KEPT_BYTES_MAX: u64 = 24 << 20;
+
+/// What all decoders of all streams of a process may keep at a time, in bytes.
+pub(crate) const SHARED_BYTES_MAX: u64 = 512 << 20;
+
+/// What a stream keeps that is little, in bytes: the windows of most codings.
+pub(crate) const SHARED_LITTLE_BYTES: u64 = 256 << 10;
+
+/// What streams that keep little may keep besides, in bytes.
+pub(crate) const SHARED_LITTLE_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes that come out of Brotli before the whole of a window of 16 MiB counts: of a short
 /// stream no more is taken than it needs.
@@ -357,6 +373,13 @@ pub(crate) const JOINED_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of a piece by which the beginning of a credential is told from a word.
 pub(crate) const BEGINNING_BYTES_MIN: usize = 3;
+
+/// Bytes of a literal that is the beginning of a form by itself: shorter ones are words.
+pub(crate) const BEGUN_BYTES_MIN: usize = 4;
+
+/// Messages behind one that showed the id of a pair of keys in which the other half is looked
+/// for, in count: as many as letters sent one by one are read together.
+pub(crate) const HALVES_MESSAGES_MAX: u64 = 512;
 
 /// Bytes at the end of a stream that are read in more forms than one.
 pub(crate) const JOINED_FORMS_BYTES_MAX: usize = WINDOW_BYTES_MAX;

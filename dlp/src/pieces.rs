@@ -15,7 +15,7 @@ mod text;
 mod words;
 mod woven;
 
-pub(crate) use forms::{is_dense, plain};
+pub(crate) use forms::{is_dense, is_of_chance, plain};
 pub(crate) use streams::streams;
 pub(crate) use text::{JoinedText, Side};
 

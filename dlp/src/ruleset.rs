@@ -338,6 +338,12 @@ impl Ruleset {
         self.index.begins(piece)
     }
 
+    /// The length of the longest literal of a strong form that all of stands at the beginning
+    /// of these bytes; 0 where none does.
+    pub(crate) fn literal(&self, bytes: &[u8]) -> usize {
+        self.index.literal(bytes)
+    }
+
     /// What a literal means.
     pub(crate) fn hits(&self, literal: usize) -> &[LiteralMeaning] {
         self.index.hits.get(literal).map_or(&[], Vec::as_slice)

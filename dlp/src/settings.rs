@@ -31,7 +31,8 @@ impl UnscannableAction {
     /// Whether bytes do not leave that were not looked into for this reason.
     pub fn refuses(self, reason: UnscannedReason) -> bool {
         match self {
-            Self::Refuse => true,
+            // Ordinary documents are full of values that chance made.
+            Self::Refuse => reason != UnscannedReason::Parted,
             Self::RefuseBombs => reason.is_limit(),
             Self::Record => false,
         }

@@ -12,10 +12,16 @@ use crate::destination::ScanDestination;
 use crate::finding::{Action, Finding, Unscanned};
 use crate::head::{self, Alone};
 use crate::limits;
-use crate::pieces::{self, Age, Piece, PieceLook, PieceSource, Side, StreamEntry};
+use crate::pieces::{self, Age, Piece, PieceSource, Side, StreamEntry};
 use crate::place::Joined;
 use crate::ruleset::Ruleset;
 use crate::scan::ScanState;
+
+mod halves;
+mod kept;
+
+use halves::ShownIds;
+use kept::{KeptPiece, KeptPieces};
 
 /// The last pieces that went to one host, or to those of one domain.
 pub struct Window {
@@ -40,54 +46,10 @@ pub struct Window {
     told: VecDeque<String>,
     /// What of the last look was not looked into.
     missed: Option<Unscanned>,
-}
-
-/// The last pieces of one source.
-#[derive(Default)]
-struct KeptPieces {
-    dense: Pieces,
-    /// Words and numbers: many of them push nothing out that could be of a credential.
-    words: Pieces,
-}
-
-#[derive(Default)]
-struct Pieces {
-    own: VecDeque<KeptPiece>,
-    bytes: usize,
-}
-
-impl KeptPieces {
-    fn all(&self) -> impl Iterator<Item = &KeptPiece> {
-        self.dense.own.iter().chain(&self.words.own)
-    }
-
-    /// The first piece of a slot.
-    fn find(&mut self, slot: u64) -> Option<&mut KeptPiece> {
-        let mut all = self.dense.own.iter_mut().chain(&mut self.words.own);
-        all.find(|own| own.slot == slot)
-    }
-
-    /// Lets the oldest piece go where there are too many: of those that take more room.
-    fn excess(&mut self) -> Option<KeptPiece> {
-        let count = |pieces: &Pieces| pieces.own.len();
-        let bytes = self.dense.bytes.saturating_add(self.words.bytes);
-        let pieces = count(&self.dense).saturating_add(count(&self.words));
-        let takes_more = if bytes > limits::WINDOW_KEPT_BYTES_MAX {
-            self.dense.bytes > self.words.bytes
-        } else if pieces > limits::WINDOW_PIECES_MAX {
-            count(&self.dense) > count(&self.words)
-        } else {
-            return None;
-        };
-        let from = if takes_more {
-            &mut self.dense
-        } else {
-            &mut self.words
-        };
-        let own = from.own.pop_front()?;
-        from.bytes = from.bytes.saturating_sub(own.bytes.len());
-        Some(own)
-    }
+    /// Where ids of pairs of keys were shown.
+    shown: ShownIds,
+    /// What fell out of reach with the last message.
+    parted: Option<Unscanned>,
 }
 
 /// A piece of the message that is looked at.
@@ -105,19 +67,6 @@ struct SlotText {
     first: u64,
     /// Whether another says something else, or nothing is known of the slot.
     varies: bool,
-}
-
-/// A piece that is kept.
-#[derive(Clone)]
-struct KeptPiece {
-    message: u64,
-    /// Its place among all.
-    place: u64,
-    slot: u64,
-    bytes: Vec<u8>,
-    /// How often it came, one time after the other, while its slot said nothing else.
-    times: usize,
-    look: PieceLook,
 }
 
 /// What the pieces say that are kept of a slot.
@@ -184,6 +133,8 @@ impl Window {
             again: 0,
             told: VecDeque::new(),
             missed: None,
+            shown: ShownIds::default(),
+            parted: None,
         }
     }
 
@@ -213,6 +164,8 @@ impl Window {
     pub fn push(&mut self, pieces: &[Piece<'_>]) -> Vec<Finding> {
         self.repeat();
         let new = self.new_pieces(pieces);
+        self.shown
+            .note(&self.rules, &self.host, (self.message, &new));
         let findings;
         (findings, self.missed) = self.read(&new);
         if findings
@@ -246,9 +199,11 @@ impl Window {
     }
 
     /// What of the pieces that came last was not looked into together with those before
-    /// them, since too much is made of them.
+    /// them, since too much is made of them, and what came before and is not read together
+    /// with what comes next any more.
     pub fn missed(&mut self) -> Option<Unscanned> {
-        self.missed.take()
+        let parted = self.parted.take();
+        self.missed.take().or(parted)
     }
 
     /// The pieces that say something, as they are kept.
@@ -268,10 +223,16 @@ impl Window {
 
     fn read(&self, new: &[NewPiece]) -> (Vec<Finding>, Option<Unscanned>) {
         let said = self.said(new);
+        let told = |finding: &Finding| {
+            finding.action == Action::Block || !self.told.contains(&finding.mark)
+        };
+        let about = (self.message, self.joined, new);
+        let mut findings = self.shown.find(&self.rules, &self.host, about);
         // What says the same once more is there already.
         let is_varied = |piece: &&NewPiece| said.get(&piece.slot).is_none_or(|said| said.varies);
         if !new.iter().any(|piece| is_varied(&piece)) {
-            return (Vec::new(), None);
+            findings.retain(told);
+            return (findings, None);
         }
         let head = self.head.filter(|_| !is_head(new));
         let mut entries = self.entries(&said, head);
@@ -290,7 +251,6 @@ impl Window {
             host: &self.host,
             port: self.port,
         };
-        let mut findings = Vec::new();
         let alone = Alone::new(&self.rules, &entries);
         let (mut left, mut missed) = (limits::WINDOW_BYTES_MADE, None);
         for (side, text) in pieces::streams(&entries, &|word| self.rules.begins(word)) {
@@ -316,9 +276,7 @@ impl Window {
                 missed = missed.or(state.unscanned());
             }
         }
-        findings.retain(|finding| {
-            finding.action == Action::Block || !self.told.contains(&finding.mark)
-        });
+        findings.retain(told);
         (findings, missed)
     }
 
@@ -444,21 +402,20 @@ impl Window {
             own.times = own.times.saturating_add(1).min(limits::AGAIN_MAX);
             return;
         }
-        let look = self.rules.look(&bytes);
-        let pieces = match look {
-            PieceLook::Word => &mut kept.words,
-            PieceLook::Beginning | PieceLook::Dense | PieceLook::Chance => &mut kept.dense,
-        };
-        pieces.bytes = pieces.bytes.saturating_add(bytes.len());
-        pieces.own.push_back(KeptPiece {
+        kept.keep(KeptPiece {
             message: self.message,
             place: self.count,
             slot,
             times: 1,
-            look,
+            look: self.rules.look(&bytes),
+            through: 0,
+            is_told: false,
             bytes,
         });
         self.count = self.count.saturating_add(1);
+        for passed in kept.passed() {
+            kept::part(&self.rules, passed, &mut self.parted);
+        }
         while let Some(mut own) = kept.excess() {
             own.bytes.fill(0);
             if kept.all().all(|other| other.slot != own.slot) {

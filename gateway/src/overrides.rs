@@ -11,6 +11,7 @@ use crate::destination::Destination;
 use crate::malformed::Malformed;
 use crate::uri_authority::named_host;
 
+mod addresses;
 mod asks;
 mod batches;
 mod bodies;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit, Policy, Process, Route,
-    Settings, Source, SourceKind, Switch, Verdict, Widenings, compile,
+    Context, Effect, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit, Policy, Process,
+    Route, Settings, Source, SourceKind, Switch, Verdict, Widenings, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -226,6 +226,15 @@ impl SessionPolicies {
     pub(crate) fn named_methods(&self) -> impl Iterator<Item = &str> {
         let policies = self.above().into_iter().chain([self.own()]);
         policies.flat_map(Policy::named_methods)
+    }
+
+    /// Whether some rule denies what it matches.
+    pub(crate) fn denies(&self) -> bool {
+        let mut policies = self.above().into_iter().chain([self.own()]);
+        policies.any(|own| {
+            own.rules()
+                .any(|rule| rule.id > 0 && rule.effect == Effect::Deny)
+        })
     }
 
     /// Whether some rule tells requests to this host by their paths or queries.

@@ -505,7 +505,10 @@ impl SandboxScan {
             return Err(asked.unscanned(unscanned, Outcome::Deny));
         }
         self.unscanned.fetch_add(unscanned.bytes, Ordering::Relaxed);
-        asked.unscanned(unscanned, Outcome::Note);
+        // Ordinary requests say so all the time: a record of each would hide the others.
+        if unscanned.reason != outgate_dlp::UnscannedReason::Parted {
+            asked.unscanned(unscanned, Outcome::Note);
+        }
         Ok(())
     }
 

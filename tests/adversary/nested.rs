@@ -279,4 +279,26 @@ lab_tests! {
             list("GET", "//other.example/a/../admin/x"), list("delete", "https://other.example:444/y"),
         ]));
     }
+
+    /// Some servers go where an address says, and no rule denies what no rule names.
+    fn a_request_in_a_list_goes_to_no_host_that_no_rule_allows(lab) {
+        let origin = Origin::start(8080);
+        let list = |path: &str, item: &str| post(path, JSON, &format!("{{\"requests\":[{item}]}}"));
+        let item = |method: &str, key: &str, url: &str| {
+            format!("{{\"method\":\"{method}\",\"{key}\":\"{url}\"}}")
+        };
+        let batch = |method: &str, key: &str, url: &str| list("/batch", &item(method, key, url));
+        let rules = [("-a", "POST http://127.0.0.1:8080/batch"), ("-a", "POST http://127.0.0.1:8080/hooks"),
+            ("-a", "GET https://good.example")];
+        only(lab, &origin, &rules, (&[
+            batch("GET", "url", "https://good.example/x"),
+            list("/hooks", &item("GET", "url", "https://other.example/x")),
+            list("/batch", "{\"url\":\"https://other.example/x\"}"),
+            list("/batch", "{\"event\":\"a\",\"properties\":{\"method\":\"GET\",\"url\":\"https://other.example/x\"}}"),
+        ], &[
+            batch("GET", "url", "https://other.example/x"), batch("GET", "uri", "http://other.example/x"),
+            batch("POST", "href", "https://good.example/x"), batch("DELETE", "url", "https://other.example:444/y"),
+            batch("GET", "path", "//other.example/x"),
+        ]));
+    }
 }

@@ -37,7 +37,7 @@ use crate::scan::Scan;
 use crate::trail::Trail;
 
 use guess::{DeflateLooks, looks};
-pub(crate) use guess::{is_unmarked, may_be_unmarked};
+pub(crate) use guess::{is_begun_zlib, is_unmarked, may_be_unmarked};
 use open::{Became, Container};
 pub(crate) use recognise::is_zlib;
 use recognise::{CompressedBegin, Recognition, UNMARKED, Wait};
@@ -320,13 +320,13 @@ impl Containers {
 
     /// Whether it is told that a container failed so.
     fn is_told(&self, container: &Container, reason: UnscannedReason) -> bool {
-        use UnscannedReason::{Damaged, Expansion, Memory, UnknownCoding};
+        use UnscannedReason::{Damaged, Expansion, Memory, Shared, UnknownCoding};
         match (container.certainty, reason) {
             (Certainty::Known, Damaged) => !self.is_of_another(container),
             (_, Expansion)
             | (Certainty::Known, _)
-            | (Certainty::Marked, Memory | UnknownCoding) => true,
-            (_, Memory) => container.made > 0,
+            | (Certainty::Marked, Memory | Shared | UnknownCoding) => true,
+            (_, Memory | Shared) => container.made > 0,
             _ => false,
         }
     }

@@ -9,6 +9,7 @@ mod name;
 mod open;
 mod probe;
 mod radix;
+mod turned;
 
 use std::ops::ControlFlow;
 
@@ -178,7 +179,15 @@ impl Finder {
             run.work(scan, view.until);
             if view.until == LayerExtent::End {
                 self.close(scan);
+                self.turn(scan, view, view.end());
             }
+        }
+    }
+
+    /// Looks at a run that ends there from its end.
+    fn turn(&self, scan: &mut Scan<'_>, view: &View<'_>, stop: u64) {
+        if self.alphabet == Alphabet::Base64 {
+            turned::look(scan, view, stop);
         }
     }
 
@@ -194,6 +203,7 @@ impl Finder {
         if to < end {
             run.work(scan, LayerExtent::End);
             self.close(scan);
+            self.turn(scan, view, to);
         }
     }
 
@@ -244,6 +254,7 @@ impl Finder {
             } else {
                 self.take_run(scan, view, run, at);
             }
+            self.turn(scan, view, stop);
             if scan.is_over() {
                 return;
             }

@@ -131,7 +131,7 @@ fn of_chance<'a>(pieces: &[Part<'a>]) -> Form<'a> {
 }
 
 /// Whether a piece changes between kinds of letters as often as chance does it.
-pub(super) fn is_of_chance(piece: &[u8]) -> bool {
+pub(crate) fn is_of_chance(piece: &[u8]) -> bool {
     let pairs = piece.iter().zip(piece.iter().skip(1));
     let changes = pairs.filter(|(one, other)| {
         let is_word = one.is_ascii_uppercase() && other.is_ascii_lowercase();

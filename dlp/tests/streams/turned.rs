@@ -1,10 +1,11 @@
 //! Credentials back to front and with letters moved: a right checksum decides.
 
 use outgate_dlp::{
-    Action, Anchor, Checked, Coding, Detectors, Finding, MessagePart, Place, ScanPolicy, Tier,
-    UnscannableAction,
+    Action, Anchor, Checked, Coding, Detectors, Finding, MessagePart, Place, ScanPolicy, Stop,
+    Tier, UnscannableAction, UnscannedReason,
 };
 
+use crate::encode::{base64, deflate, gzip, plain_base64, zstd};
 use crate::stage::{Dice, ELSEWHERE, rules, sample_of, send};
 
 /// Back to front, and with letters moved by thirteen.
@@ -92,4 +93,70 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
         }
     }
     assert!(count >= 8, "{count}");
+}
+
+/// What is compressed in zlib (RFC 1950): the scan reads no checksum.
+fn zlib(plain: &[u8]) -> Vec<u8> {
+    [b"\x78\x9c", deflate(plain).as_slice(), &[0; 4]].concat()
+}
+
+#[test]
+fn base64_of_what_is_compressed_hides_nothing_back_to_front() {
+    const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
+    let strict = rules(ScanPolicy::Strict, UnscannableAction::Refuse);
+    let token = sample_of("github-token", 5);
+    for before in [0, 300, 20_000] {
+        let plain = [Dice(9).words(before).as_slice(), b" ", &token, b" words"].concat();
+        for (name, packed) in [
+            ("gzip", gzip(&plain)),
+            ("zlib", zlib(&plain)),
+            ("zstd", zstd(&plain)),
+        ] {
+            let lines: Vec<u8> = plain_base64(&packed)
+                .chunks(76)
+                .collect::<Vec<_>>()
+                .join(&b'\n');
+            for text in [plain_base64(&packed), base64(&packed, URL, ""), lines] {
+                let turned: Vec<u8> = text.iter().rev().copied().collect();
+                let json = [b"{\"a\":\"", turned.as_slice(), b"\"}"].concat();
+                for content in [turned, json] {
+                    for lengths in [&[700][..], &[16_384], &[content.len()]] {
+                        for rules in [&default, &strict] {
+                            let outcome = send(rules, None, &content, lengths);
+                            let what = format!("{name} {before} {lengths:?}");
+                            let found = outcome.found().unwrap_or_else(|| panic!("{what}"));
+                            let chain = [Coding::Reversed, Coding::Base64];
+                            assert!(found.chain.starts_with(&chain), "{what}: {found}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The end of what is compressed came first, and is gone.
+#[test]
+fn what_is_too_long_to_be_turned_is_told() {
+    let strict = rules(ScanPolicy::Strict, UnscannableAction::Refuse);
+    let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
+    let plain = Dice(4).bytes(600_000);
+    for packed in [gzip(&plain), zlib(&plain), zstd(&plain)] {
+        let turned: Vec<u8> = plain_base64(&packed).iter().rev().copied().collect();
+        let content = [turned.as_slice(), b" words"].concat();
+        let outcome = send(&strict, None, &content, &[16_384]);
+        let is_told = |stop: &Stop| matches!(stop, Stop::Unscannable(missed) if missed.reason == UnscannedReason::Unopened);
+        assert!(
+            outcome.stop.as_ref().is_some_and(is_told),
+            "{:?}",
+            outcome.stop
+        );
+        assert_eq!(send(&default, None, &content, &[16_384]).stop, None);
+    }
+    // Chance makes no such end.
+    for seed in 0..20 {
+        let text = plain_base64(&Dice(seed).bytes(200_000));
+        assert_eq!(send(&strict, None, &text, &[16_384]).stop, None, "{seed}");
+    }
 }

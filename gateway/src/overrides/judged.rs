@@ -2,12 +2,11 @@
 
 use std::cell::OnceCell;
 
-use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use outgate_policy::{ByMethod, DenialReason, RequestTarget, Scheme, Standing, Verdict};
+use outgate_policy::{ByMethod, DenialReason, Scheme, Standing, Verdict};
 
+use super::addresses::{cleaned, inner, is_for_batches, other, whole};
 use super::asks::{Asks, InnerDepth, InnerPlace, KEY, Refused, is_known, is_method};
-use super::batches::takes_batches;
 use super::readers::InnerReaders;
 use super::{asks_for_method, lists, second, shown};
 use crate::caller::Caller;
@@ -255,7 +254,8 @@ enum Given {
 /// and below the root or a directory between to others: some reading of it is allowed, and
 /// none is denied.
 /// One of another host is about something else, as in hooks and crawls; but some servers of
-/// batches take its path for one of their own, so that no rule denies it there.
+/// batches take its path for one of their own, so that no rule denies it there, and some go
+/// where it says, so that by rules that only allow what gives a method as well is allowed there.
 fn item(
     asking: Asking<'_>,
     target: &Target,
@@ -288,7 +288,13 @@ fn item(
         return Err(not_so(caller, first, Standing::Denied));
     }
     if is_other {
-        return Ok(());
+        let needs_rule = given == Given::Said && !rules.denies();
+        return match other(target, first, of) {
+            Some(to) if needs_rule && !is_allowed(&judged(&to)) => {
+                Err(not_so(caller, &to, Standing::Denied))
+            }
+            _ => Ok(()),
+        };
     }
     let own = judged(target);
     let is_weighed = |verdict: &Verdict| Standing::of(&own, verdict) == Standing::Weighed;
@@ -313,12 +319,6 @@ fn item_method<'m>(caller: &Caller, method: &'m str) -> Option<&'m str> {
     let method = method.trim();
     let is_one = is_known(method) || caller.rules().names_method(method);
     is_one.then_some(method)
-}
-
-/// Whether the path of a request says that it takes batches.
-fn is_for_batches(target: &Target) -> bool {
-    let path = target.resource.as_str().split('?').next();
-    path.is_some_and(takes_batches)
 }
 
 /// Whether an item names another host than the one that gets it.
@@ -439,59 +439,6 @@ fn nowhere() -> AskedOverride {
         what: "something that is no request to the same host".to_owned(),
         why: Standing::Denied.why(),
     }
-}
-
-/// The authority of a whole URL (RFC 3986 3), and what stands behind it. An address with one
-/// in its query is none.
-fn whole(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once("://")?;
-    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-    if !scheme.bytes().all(is_sign) {
-        return None;
-    }
-    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    rest.split_at_checked(end)
-}
-
-/// An address as parsers of WHATWG URL 4.4 take it: without blanks around it, without tabs and
-/// ends of lines, and without a scheme that no authority follows.
-fn cleaned(text: &str) -> String {
-    let is_blank = |sign: char| sign <= ' ';
-    let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
-    let scheme = text.split_once(':').filter(|(scheme, rest)| {
-        let is_own = |own: &&str| scheme.eq_ignore_ascii_case(own);
-        ["http", "https"].iter().any(is_own) && !rest.starts_with("//")
-    });
-    match scheme {
-        Some((_, rest)) => rest.to_owned(),
-        None => text,
-    }
-}
-
-/// What a request in a batch is about: a path, one relative to that of the batch (RFC 3986
-/// 5.2.2), or a whole URL, of which the path counts.
-fn inner(target: &Target, method: &str, text: &str) -> Option<Target> {
-    let text = &*cleaned(text);
-    let path = match whole(text) {
-        Some((_, "")) => "/".to_owned(),
-        Some((_, path)) if path.starts_with('/') => path.to_owned(),
-        Some((_, rest)) => format!("/{rest}"),
-        None if text.starts_with('/') => text.to_owned(),
-        None => {
-            let own = target.resource.as_str();
-            let own = own.split('?').next().unwrap_or_default();
-            if text.is_empty() || text.starts_with('?') {
-                format!("{own}{text}")
-            } else {
-                format!("{}/{text}", own.get(..own.rfind('/')?)?)
-            }
-        }
-    };
-    Some(Target {
-        method: Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes()).ok()?,
-        resource: RequestTarget::parse(&path).ok()?,
-        ..target.clone()
-    })
 }
 
 /// Whether it matters by which method the request is made.

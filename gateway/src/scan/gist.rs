@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use outgate_dlp::{Finding, Joined, Piece, Ruleset, ScanDestination, Values, Window};
+use outgate_dlp::{
+    Finding, Joined, Piece, Ruleset, ScanDestination, Unscanned, UnscannedReason, Values, Window,
+};
 
 /// Values that are gathered before they are read together.
 const VALUES_MAX: usize = 256;
@@ -19,6 +21,8 @@ pub(super) struct Gist {
     /// Values that were not read together yet.
     values: Vec<Vec<u8>>,
     bytes: usize,
+    /// What was not read together, and is not told yet.
+    missed: Option<Unscanned>,
 }
 
 impl Gist {
@@ -38,6 +42,7 @@ impl Gist {
             window: Window::of(rules, to, Joined::Content),
             values: Vec::new(),
             bytes: 0,
+            missed: None,
         })
     }
 
@@ -67,6 +72,22 @@ impl Gist {
             .iter()
             .map(|value| Piece::of_content(value))
             .collect();
-        self.window.push(&pieces)
+        let findings = self.window.push(&pieces);
+        if let Some(missed) = self.window.missed() {
+            let bytes = self.missed.take().map_or(0, |before| before.bytes);
+            self.missed = Some(Unscanned {
+                bytes: bytes.saturating_add(missed.bytes),
+                ..missed
+            });
+        }
+        findings
+    }
+
+    /// What was not read together, where that is refused, or the document is over.
+    pub(super) fn missed(
+        &mut self,
+        is_told: impl Fn(UnscannedReason) -> bool,
+    ) -> Option<Unscanned> {
+        self.missed.take_if(|missed| is_told(missed.reason))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::HeaderMap;
 use http::request;
-use outgate_dlp::{Action, Finding, ScanReport, Stop, Stream};
+use outgate_dlp::{Action, Finding, Stop, Stream};
 
 use super::about::ContentDescription;
 use super::gist::Gist;
@@ -21,9 +21,10 @@ use crate::body::Stopped;
 use crate::caller::Caller;
 use crate::framing::Prefixed;
 use crate::limits;
-use crate::lock::Poisoned;
 use crate::refusal::Refusal;
 use crate::target::Target;
+
+mod split;
 
 /// Holds the content of one request back until the scan has cleared it.
 #[derive(Debug)]
@@ -313,7 +314,10 @@ impl WholeContent {
             self.held.push_back(bytes);
         }
         let cleared = self.release(cleared)?;
-        self.judge(&together).map(|()| cleared)
+        self.judge(&together)?;
+        let action = self.scan.rules.unscannable();
+        self.judge_apart(|reason| action.refuses(reason))?;
+        Ok(cleared)
     }
 
     fn pause(&mut self) -> Result<Bytes, Stopped> {
@@ -333,6 +337,7 @@ impl WholeContent {
         }
         let together = self.gist.as_mut().map(Gist::finish);
         self.judge(&together.unwrap_or_default())?;
+        self.judge_apart(|_| true)?;
         self.together()?;
         if let Some(unscanned) = self.stream.unscanned()
             && !std::mem::replace(&mut self.reported, true)
@@ -367,24 +372,6 @@ impl WholeContent {
         let to = destination(&host, self.target.port);
         let split = self.scan.so_far(&to, (seen, Some(&self.stream)));
         self.judge_split(split)
-    }
-
-    /// What content makes together with what went before, if anybody knows that.
-    fn judge_split(&mut self, split: Result<ScanReport, Poisoned>) -> Result<(), Stopped> {
-        match split {
-            Ok(split) => {
-                self.judge(&split.findings)?;
-                let Some(missed) = split.unscanned else {
-                    return Ok(());
-                };
-                let judged = self.scan.pass_unscanned(&self.asked(), &missed);
-                judged.map_err(|refusal| self.stop(refusal))
-            }
-            Err(poisoned) => {
-                self.held.clear();
-                Err(self.stop(self.asked().refusal_of(poisoned)))
-            }
-        }
     }
 
     fn forget_granted(&mut self) {

@@ -121,9 +121,11 @@ fn within(content: &[u8], depth: usize) -> Vec<ContentValue> {
     let Some(below) = depth.checked_sub(1) else {
         return values;
     };
-    let texts = values
-        .iter()
-        .filter(|value| value.source == PieceSource::Content);
+    let whole = content.trim_ascii();
+    let is_part = |value: &&ContentValue| {
+        value.source == PieceSource::Content && value.bytes.as_slice() != whole
+    };
+    let texts = values.iter().filter(is_part);
     let texts = std::iter::once(content).chain(texts.map(|value| value.bytes.as_slice()));
     let mut inner = Vec::new();
     for text in texts {

@@ -29,6 +29,11 @@ pub(crate) fn is_unmarked(bytes: &[u8]) -> bool {
     is_enough && (is_whole_deflate(bytes) || is_whole_brotli(bytes))
 }
 
+/// Whether zlib begins so, and its first block goes on as blocks do.
+pub(crate) fn is_begun_zlib(bytes: &[u8]) -> bool {
+    is_zlib(bytes) && is_deflate(crate::span::from(bytes, 2))
+}
+
 /// Whether they may begin so, where what comes later will tell. `all` is how many there are
 /// in all, if that is known.
 pub(crate) fn may_be_unmarked(bytes: &[u8], all: Option<usize>) -> bool {

@@ -117,8 +117,8 @@ impl Container {
             let before = self.made;
             let progress = self.feed(scan, view, next);
             self.note(here);
-            if !self.keep(scan) {
-                return Became::Failed(UnscannedReason::Memory);
+            if let Some(reason) = self.keep(scan) {
+                return Became::Failed(reason);
             }
             if self.made > before {
                 self.spoke = self.fed;
@@ -221,8 +221,8 @@ impl Container {
         }
     }
 
-    /// Counts what the decompressor keeps; answers whether all of them together may.
-    fn keep(&mut self, scan: &mut Scan<'_>) -> bool {
+    /// Counts what the decompressor keeps; answers why all of them together may not.
+    fn keep(&mut self, scan: &mut Scan<'_>) -> Option<UnscannedReason> {
         let before = std::mem::replace(&mut self.kept, self.unpack.kept(self.made));
         scan.state.budget.keep(before, self.kept)
     }
