@@ -15,7 +15,7 @@ use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::run_options::Run;
 use crate::runs::Named;
-use crate::why::Why;
+use crate::why_options::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.
 #[derive(Debug, Parser)]
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     #[command(after_help = crate::lock::EXAMPLES)]
     Lock(Box<LockCommand>),
     /// Explain what a policy decides about a request, or what was denied last
-    #[command(after_help = crate::why::EXAMPLES)]
+    #[command(after_help = crate::why_options::EXAMPLES)]
     Why(Box<Why>),
     /// Serve many runs with one gateway
     Gateway(Box<Gateway>),

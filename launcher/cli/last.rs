@@ -16,8 +16,8 @@ use outgate_record::{Alarm, Kind, Outcome, Reason, Record as Line, Word};
 
 use crate::record::{NoRecord, Record};
 use crate::report;
-use crate::suggested;
-use crate::why::{Why, repair};
+use crate::suggested::{self, DeniedRun};
+use crate::why_options::{Why, repair};
 
 /// Bytes of a record that are read, from its end: some hundred thousand
 /// decisions, which take less than a second.
@@ -101,7 +101,14 @@ pub(crate) fn last(arguments: &Why, found: Result<Record, NoRecord>) -> ExitCode
         }
     };
     if arguments.as_policy {
-        for line in suggested::policy(&run) {
+        let denied = DeniedRun {
+            program: run.named(),
+            name: &run.name,
+            time: &run.time,
+            digest: &run.digest,
+            credentials: &run.credentials,
+        };
+        for line in suggested::policy(denied) {
             report::line(&line);
         }
         return ExitCode::SUCCESS;

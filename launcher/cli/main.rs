@@ -39,6 +39,7 @@ mod targets;
 mod upstream;
 mod usage;
 mod why;
+mod why_options;
 
 use std::process::ExitCode;
 

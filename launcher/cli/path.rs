@@ -14,7 +14,7 @@ use outgate_policy::{Policy, printable};
 use crate::ca;
 use crate::policy_options::{PRIVATE, context};
 use crate::report;
-use crate::why::{DENIED, Why};
+use crate::why_options::{DENIED, Why};
 
 /// Whether a question is about a file: it begins as paths do, and no URL does.
 pub(crate) fn is_path(question: &str) -> bool {

@@ -5,20 +5,28 @@
 use std::collections::BTreeSet;
 
 use outgate_policy::{
-    Context, DenialGroup, Policy, Process, Question, Source, SourceKind, Urgency, Verdict, compile,
-    rule_of,
+    Context, DenialGroup, Digest, Policy, Process, Question, Source, SourceKind, Urgency, Verdict,
+    compile, rule_of,
 };
 
-use crate::last::Run;
+/// A run whose denials are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeniedRun<'a> {
+    /// The program that was run, and the name of the run.
+    pub(crate) program: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) time: &'a str,
+    pub(crate) digest: &'a Digest,
+    /// What was refused for a credential, as questions to a policy.
+    pub(crate) credentials: &'a BTreeSet<String>,
+}
 
 /// The document, line by line.
-pub(crate) fn policy(run: &Run) -> Vec<String> {
+pub(crate) fn policy(run: DeniedRun<'_>) -> Vec<String> {
     let mut lines = vec![
         format!(
             "# What would have allowed what {} ({}) was denied at {}.",
-            run.named(),
-            run.name,
-            run.time
+            run.program, run.name, run.time
         ),
         "# Take out what it is not to have, and then: outgate run -p THIS-FILE -- COMMAND"
             .to_owned(),
@@ -31,7 +39,7 @@ pub(crate) fn policy(run: &Run) -> Vec<String> {
         let mut is_told = false;
         for flag in suggestions(group) {
             let (list, text) = match (rule_of(flag), listening(flag)) {
-                (Some(rule), _) if is_fit(&rule, &run.credentials) => (&mut allow, rule),
+                (Some(rule), _) if is_fit(&rule, run.credentials) => (&mut allow, rule),
                 (_, Some(address)) => (&mut listen, address.to_owned()),
                 _ => continue,
             };

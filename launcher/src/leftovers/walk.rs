@@ -21,8 +21,7 @@ use super::table::{GIT_CONFIG, GIT_DIRECTORY, KINDS, LINK, PATH_PROGRAM, PYTHON_
 mod follow;
 
 use follow::{GIT_DATA, StandsFor};
-
-/// Directories of a repository's own in which something runs later.
+// In these of a repository's own something runs later.
 const GIT_DIRECTORIES: [&str; 5] = ["hooks", "info", "modules", "rebase-merge", "sequencer"];
 
 /// How far a walk goes.
