@@ -236,6 +236,8 @@ pub(super) const KINDS: &[LeftoverKind] = &[
           ".docker/config.json", ".kube/config", ".aws/config", ".rhosts", ".shosts"])),
     plain(PATH_PROGRAM, ("program where the shell looks for programs", "it runs by its name"),
         Judge::Whole, &[]),
+    plain("outgate-policy", ("policy or lock of outgate", "later runs go by it"), Judge::Whole,
+        &["outgate.lock", ".outgate.toml", "outgate.toml"]),
     plain("package-pointers", ("packages or a Python that lie in the caches of runs", "who runs the project runs what later runs write there"),
         Judge::Mentions("/.cache/outgate/"), &[".pnp.cjs", ".pnp.js", ".pnp.data.json", "pyvenv.cfg"]),
     plain(SET_ID, ("program with the rights of others than who starts it", "who starts it has them"),
