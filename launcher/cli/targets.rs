@@ -6,12 +6,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use outgate_launcher::private::HeldDirectory;
+use outgate_launcher::sources::regular;
 use outgate_policy::printable;
 
 use crate::failure::Failure;
-
-/// Bytes of a document that lines are added to: more no policy has.
-const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 
 /// Where what is learnt goes, and what it is added to, as they were before a command ran.
 pub(crate) struct Targets {
@@ -88,15 +86,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
 
 /// The document that lines are added to; one that is not there is empty.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    let length = std::fs::metadata(path).map(|metadata| metadata.len());
-    if length.is_ok_and(|length| length > DOCUMENT_BYTES_MAX) {
-        let message = format!(
-            "`{}` has more than {DOCUMENT_BYTES_MAX} bytes",
-            path.display()
-        );
-        return Err(Failure::Words(message, "name a policy"));
-    }
-    match std::fs::read_to_string(path) {
+    match regular(path) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(Failure::Words(

@@ -1,13 +1,37 @@
 //! The text of a policy file, and why it cannot be had.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
 
 use crate::limits::DOCUMENTS_MAX;
 use outgate_policy::{ClientError, PolicyErrors, preset_meant, preset_names};
 
 /// Bytes of one policy file at most.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The text of a regular file, of [`FILE_BYTES_MAX`] bytes at most, never waited for: a command
+/// may have left a pipe or a device there.
+///
+/// # Errors
+/// It cannot be read, is no regular file, or has more bytes.
+pub fn regular(path: &Path) -> io::Result<String> {
+    let odd = |what: &str| io::Error::new(ErrorKind::InvalidInput, what.to_owned());
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(odd("it is no regular file"));
+    }
+    let large = || odd(&format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    text(bounded(file)?.ok_or_else(large)?)
+}
+
 /// Why a policy text cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -21,7 +21,7 @@ use crate::project::{project, project_files};
 use crate::source_text::{bounded, text};
 use crate::text::quoted;
 
-pub use crate::source_text::PolicyTextError;
+pub use crate::source_text::{PolicyTextError, regular};
 
 /// What presets about clients read: the user's home, and the variables that a
 /// user can set.

@@ -144,6 +144,16 @@ lab_tests! {
         let outcome = locked(lab, identity, &file, &[], script);
         assert_eq!(outcome.code, Some(2), "{outcome}");
         assert!(outcome.stderr.contains("`outgate lock -- COMMAND` writes it"), "{outcome}");
+        // Nor is what is no file waited for, or read without end.
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        for _ in 0..2 {
+            let outcome = locked(lab, identity, &file, &[], script);
+            assert_eq!(outcome.code, Some(2), "{outcome}");
+            assert!(outcome.stderr.contains("no regular file"), "{outcome}");
+            fs::remove_file(&file).expect("it goes");
+            std::os::unix::fs::symlink("/dev/zero", &file).expect("a link");
+        }
+        fs::remove_file(&file).expect("it goes");
         // What is no lock is not written over.
         fs::write(&file, "allow = [\"one.example\"]\n").expect("a file");
         let outcome = lock(lab, identity, &file, "main", "echo ran");
