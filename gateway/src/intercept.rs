@@ -246,6 +246,7 @@ async fn inside(
     denied: Option<Refusal>,
 ) {
     let called = OriginIdentity::by(stream.get_ref().1.server_name(), host);
+    let _one = tls.open_one(host);
     if Alpn::of(stream.get_ref().1.alpn_protocol()) == Alpn::Http2 {
         let Some(bytes) = first_bytes(&mut stream).await else {
             return silent(flow, (tls, host), denied);
@@ -281,7 +282,8 @@ async fn first_bytes(stream: &mut TlsStream<Replay>) -> Option<Vec<u8>> {
     }
 }
 
-/// A client that ended once the handshake was over: some look at certificates only then.
+/// A client that ended once the handshake was over: some look at certificates only then. One
+/// of several to a host tells nothing: clients begin two and need one.
 fn silent(flow: &Flow, (tls, host): (&Tls, &Host), denied: Option<Refusal>) {
     let refusal = denied.or_else(|| {
         let why = format!(
@@ -289,7 +291,8 @@ fn silent(flow: &Flow, (tls, host): (&Tls, &Host), denied: Option<Refusal>) {
             way_out(host)
         );
         let subject = format!("https://{}", flow.destination());
-        (!tls.is_trusted(host)).then(|| Refusal::own(Reason::Tls, &subject, &why))
+        let is_told = !tls.is_trusted(host) && tls.is_alone(host);
+        is_told.then(|| Refusal::own(Reason::Tls, &subject, &why))
     });
     if let Some(refusal) = refusal {
         flow.caller().refuse(Kind::Tunnel, &refusal);

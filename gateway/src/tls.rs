@@ -36,6 +36,28 @@ pub(crate) struct Tls {
     agreed: Mutex<HashMap<(Host, u16, OriginIdentity), Alpn>>,
     /// Hosts as which this run was trusted by some client.
     trusted: Mutex<HashSet<Host>>,
+    /// How many connections of clients to a host are opened now.
+    opened: Mutex<HashMap<Host, usize>>,
+}
+
+/// A connection of a client that is opened, as long as it is.
+#[derive(Debug)]
+pub(crate) struct OpenedOne<'t>(&'t Tls, Host);
+
+impl Drop for OpenedOne<'_> {
+    fn drop(&mut self) {
+        let Ok(mut opened) = self.0.opened.lock() else {
+            return;
+        };
+        let left = opened
+            .get(&self.1)
+            .map_or(0, |count| count.saturating_sub(1));
+        if left == 0 {
+            opened.remove(&self.1);
+        } else {
+            opened.insert(self.1.clone(), left);
+        }
+    }
 }
 
 impl Tls {
@@ -46,6 +68,7 @@ impl Tls {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
             agreed: Mutex::default(),
             trusted: Mutex::default(),
+            opened: Mutex::default(),
         }
     }
 
@@ -105,6 +128,21 @@ impl Tls {
         {
             trusted.insert(host.clone());
         }
+    }
+
+    /// Counts a connection of a client.
+    pub(crate) fn open_one(&self, host: &Host) -> OpenedOne<'_> {
+        if let Ok(mut opened) = self.opened.lock() {
+            let count = opened.entry(host.clone()).or_default();
+            *count = count.saturating_add(1);
+        }
+        OpenedOne(self, host.clone())
+    }
+
+    /// Whether one connection of a client at most is opened to a host.
+    pub(crate) fn is_alone(&self, host: &Host) -> bool {
+        let opened = self.opened.lock();
+        opened.is_ok_and(|opened| opened.get(host).is_none_or(|count| *count <= 1))
     }
 
     pub(crate) fn is_trusted(&self, host: &Host) -> bool {

@@ -115,7 +115,7 @@ const KINDS: &[Row] = &[
       git config -f .git/modules/s/config core.gitProxy x", &[("git-config", ".git/modules/s/config")]),
     ("mkdir s; echo 'gitdir: /var/tmp/elsewhere' > s/.git", &[("git-directory", "s/.git")]),
     ("echo x > .envrc; echo x > .env", &[("direnv", ".envrc")]),
-    ("echo 'allow = [\"*\"]' > outgate.lock; echo > .outgate.toml",
+    ("echo 'allow = [\"*\"]' > outgate.lock; echo 'deny = []' > .outgate.toml",
         &[("outgate-policy", ".outgate.toml"), ("outgate-policy", "outgate.lock")]),
     ("printf '[toolchain]\npath = \"./x\"\n' > rust-toolchain.toml", &[("toolchain", "rust-toolchain.toml")]),
     ("printf '[toolchain]\nchannel = \"1.90\"\n' > rust-toolchain.toml", &[]),
