@@ -291,9 +291,9 @@ lab_tests! {
         bad.splice(2_000_000..2_000_000, format!(" {} ", credential.text()).into_bytes());
         for (name, content) in [("fine", fine), ("bad", bad)] {
             let path = given(lab, "content", &content);
-            // Takes every process that the account may have, then becomes the client.
+            // Has the gateway come, takes every process that the account may have, then becomes the client.
             let script = format!(
-                "exec perl -e 'while (defined(my $p = fork)) {{ if (!$p) {{ sleep 3; exit }} }} print \"$!\\n\"; exec @ARGV' curl -sS -T {} http://127.0.0.1:{PORT}/up",
+                "curl -sS -o /dev/null http://127.0.0.1:{PORT}/first; exec perl -e 'while (defined(my $p = fork)) {{ if (!$p) {{ sleep 3; exit }} }} print \"$!\\n\"; exec @ARGV' curl -sS -T {} http://127.0.0.1:{PORT}/up",
                 path.display(),
             );
             let sandbox = confined(lab, Identity::Nobody)

@@ -45,21 +45,21 @@ fn serve(mut stream: TcpStream, may_end: &AtomicBool) {
     let mut buffer = [0; 8192];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
-        let answer = if text.contains("websocket") {
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        let answer: &[u8] = if text.contains("websocket") {
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
         } else if text.starts_with("GET /slow") {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst";
             if stream.write_all(head.as_bytes()).is_err() {
                 return;
             }
             eventually(SOON, || may_end.load(Ordering::SeqCst));
-            "other"
+            b"other"
         } else if text.starts_with("GET ") {
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         } else {
-            &text
+            &buffer[..count]
         };
-        if stream.write_all(answer.as_bytes()).is_err() {
+        if stream.write_all(answer).is_err() {
             return;
         }
     }
@@ -77,10 +77,13 @@ def ask(s, path, name):
 def state(s):
     s.settimeout(5)
     try:
-        # A frame of a client, masked with nothing: the origin sends back what it gets.
+        # A frame of a client: the origin sends back what it gets, under a key of the gateway's
+        # or, in a tunnel, as it is.
         more = b'\x81\x84' + bytes(4) + b'more'
         s.sendall(more)
-        return b'more' in s.recv(100) and 'open' or 'closed'
+        got = s.recv(100)
+        plain = bytes(byte ^ got[2 + at % 4] for at, byte in enumerate(got[6:]))
+        return b'more' in (plain, got[6:]) and 'open' or 'closed'
     except TimeoutError: return 'silent'
     except OSError: return 'closed'
 kept = http('a.example')
