@@ -151,11 +151,13 @@ fn texts_of(text: &[u8], depth: usize) -> Vec<ContentValue> {
 /// is text again.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
-    if text.len() < CODED_BYTES_MIN {
+    // Most texts have a blank or a sign near their beginning, and cost nothing.
+    let is_coded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(byte);
+    if text.len() < CODED_BYTES_MIN || !text.iter().all(is_coded) {
         return None;
     }
-    let blank = |byte: &&u8| !byte.is_ascii_whitespace() && **byte != b'=';
-    let symbols: Vec<u8> = text.iter().filter(blank).copied().collect();
+    let is_symbol = |byte: &&u8| !b"=\r\n".contains(*byte);
+    let symbols: Vec<u8> = text.iter().filter(is_symbol).copied().collect();
     let all = [&HEXLOWER_PERMISSIVE, &BASE64_NOPAD, &BASE64URL_NOPAD];
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     let mut made = all.iter().filter_map(|coding| coding.decode(&symbols).ok());
