@@ -2,15 +2,12 @@
 //! up to the root of the project, and read as texts that only narrow. Whoever
 //! wrote them is not trusted with more.
 
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use outgate_policy::{Source, SourceKind};
 
-use crate::source_text::{PolicyTextError, bounded, text};
+use crate::source_text::{PolicyTextError, bounded, opened, text};
 
 /// The name of such a file.
 pub const PROJECT_FILE: &str = ".outgate.toml";
@@ -51,16 +48,7 @@ pub fn project(path: &Path, directory: &Path) -> Result<Source, PolicyTextError>
         path: path.display().to_string(),
         source,
     };
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(path)
-        .map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        let odd = io::Error::new(ErrorKind::InvalidInput, "it is no regular file");
-        return Err(failed(odd));
-    }
+    let file = opened(path, OFlag::O_NOFOLLOW).map_err(failed)?;
     let shown = path.display().to_string();
     let bytes = bounded(file).map_err(failed)?;
     let bytes = bytes.ok_or(PolicyTextError::Large { path: shown })?;

@@ -19,17 +19,30 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// # Errors
 /// It cannot be read, is no regular file, or has more bytes.
 pub fn regular(path: &Path) -> io::Result<String> {
-    let odd = |what: &str| io::Error::new(ErrorKind::InvalidInput, what.to_owned());
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let large = || odd(&format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    let file = opened(path, OFlag::empty())?;
+    text(bounded(file)?.ok_or_else(large)?)
+}
+
+/// Opens a regular file, also by further flags, and waits for nobody.
+///
+/// # Errors
+/// It cannot be opened, or is no regular file.
+pub(crate) fn opened(path: &Path, further: OFlag) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | further;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits())
         .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(odd("it is no regular file"));
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(odd("it is no regular file"))
     }
-    let large = || odd(&format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    text(bounded(file)?.ok_or_else(large)?)
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, what.to_owned())
 }
 
 /// Why a policy text cannot be had.

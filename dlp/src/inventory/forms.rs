@@ -4,9 +4,6 @@
 
 use crate::validate::entropy;
 
-/// Signs that forms have beside letters and digits, in the order of a form's bits.
-const SIGNS: &[u8] = b"_-.+/=%$";
-
 /// Longest value that is looked at, in bytes: a longer one is a text.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
@@ -33,7 +30,7 @@ struct FormBeginning {
     form: u16,
 }
 
-// `TEXT`, `FORMS`, `BEGINNINGS` in the order of their first bytes, and `STARTS`, for each
+// `SIGNS` in the order of a form's bits, `TEXT`, `FORMS`, `BEGINNINGS` in the order of their first bytes, and `STARTS`, for each
 // byte the first beginning with it, by `forms/written.rs`. No pointer is among them: the
 // table of detectors has thousands, each of which costs every start of a program.
 include!(concat!(env!("OUT_DIR"), "/forms.rs"));

@@ -88,14 +88,23 @@ impl SeenEnd {
 
     /// Its values as far as it came, and those of the texts that codings in it stand for.
     pub(super) fn values<'m>(&self, made: impl Iterator<Item = &'m [u8]>) -> Vec<ContentValue> {
-        let mut values = if self.is_cut {
+        let own = if self.is_cut {
             lines(&self.bytes)
         } else {
-            of(&self.bytes)
+            plain(&self.bytes)
         };
-        values.extend(made.flat_map(of));
-        let from = values.len().saturating_sub(limits::SCAN_VALUES_MAX);
-        values.into_iter().skip(from).collect()
+        let mut inner = if self.is_cut {
+            Vec::new()
+        } else {
+            inside(&self.bytes, &own, DEPTH_MAX)
+        };
+        inner.extend(made.flat_map(|text| within(text, DEPTH_MAX)));
+        // What is made pushes nothing out that stands there as it is.
+        let last = |values: Vec<ContentValue>| {
+            let from = values.len().saturating_sub(limits::SCAN_VALUES_MAX);
+            values.into_iter().skip(from)
+        };
+        last(own).chain(last(inner)).collect()
     }
 
     /// The same, and nothing kept of it.
@@ -105,21 +114,24 @@ impl SeenEnd {
     }
 }
 
-/// The values of whole content, and of what is coded or written as a document within it.
-fn of(content: &[u8]) -> Vec<ContentValue> {
-    within(content, DEPTH_MAX)
-}
-
 /// How deep texts that are coded, or documents in texts, may stand in each other.
 const DEPTH_MAX: usize = 3;
 
 /// Shortest text whose coding is undone, in bytes: of a shorter one nothing is a list.
 const CODED_BYTES_MIN: usize = 24;
 
+/// The values of whole content, and of what is coded or written as a document within it.
 fn within(content: &[u8], depth: usize) -> Vec<ContentValue> {
     let mut values = plain(content);
+    values.extend(inside(content, &values, depth));
+    values
+}
+
+/// Those of what is coded, or a document, in content that has these values.
+fn inside(content: &[u8], values: &[ContentValue], depth: usize) -> Vec<ContentValue> {
+    let mut inner = Vec::new();
     let Some(below) = depth.checked_sub(1) else {
-        return values;
+        return inner;
     };
     let whole = content.trim_ascii();
     let is_part = |value: &&ContentValue| {
@@ -127,7 +139,6 @@ fn within(content: &[u8], depth: usize) -> Vec<ContentValue> {
     };
     let texts = values.iter().filter(is_part);
     let texts = std::iter::once(content).chain(texts.map(|value| value.bytes.as_slice()));
-    let mut inner = Vec::new();
     for text in texts {
         if inner.len() >= limits::SCAN_VALUES_MAX {
             break;
@@ -138,8 +149,7 @@ fn within(content: &[u8], depth: usize) -> Vec<ContentValue> {
             inner.extend(texts_of(text, below));
         }
     }
-    values.extend(inner);
-    values
+    inner
 }
 
 /// The values of a document in a text, if it is one.
@@ -448,6 +458,17 @@ mod tests {
         ] {
             assert_eq!(values(content), expected, "{content}");
         }
+    }
+
+    #[test]
+    fn what_is_made_pushes_out_nothing_that_stands_there() {
+        let piece = "a-piece-as-it-stands";
+        let filler = vec!["x"; limits::SCAN_VALUES_MAX * 2].join("\n");
+        let mut seen = SeenEnd::default();
+        seen.push(format!("{{\"d\":\"{piece}\"}}").as_bytes());
+        let values = seen.take(std::iter::once(filler.as_bytes()));
+        assert!(values.len() <= limits::SCAN_VALUES_MAX * 2);
+        assert!(values.iter().any(|value| value.bytes == piece.as_bytes()));
     }
 
     #[test]

@@ -56,10 +56,13 @@ pub(crate) fn tables(detectors: &[Detector]) -> Result<String, String> {
     };
     let starts: Vec<usize> = (0..=u8::MAX).map(before).chain([begins.len()]).collect();
     Ok(format!(
-        "static TEXT: [u8; {}] = *b\"{}\";\n\
+        "static SIGNS: [u8; {}] = *b\"{}\";\n\
+         static TEXT: [u8; {}] = *b\"{}\";\n\
          static FORMS: [CredentialForm; {}] = [\n{forms}];\n\
          static BEGINNINGS: [FormBeginning; {}] = [\n{rows}];\n\
          static STARTS: [u16; {}] = {starts:?};\n",
+        SIGNS.len(),
+        SIGNS.escape_ascii(),
         text.len(),
         text.as_bytes().escape_ascii(),
         forms.lines().count(),
