@@ -13,7 +13,7 @@ use outgate_policy::{ClientError, PolicyErrors, preset_meant, preset_names};
 /// Bytes of one policy file at most.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The text of a regular file, of [`FILE_BYTES_MAX`] bytes at most, never waited for: a command
+/// The text of a regular file, of `FILE_BYTES_MAX` bytes at most, never waited for: a command
 /// may have left a pipe or a device there.
 ///
 /// # Errors
