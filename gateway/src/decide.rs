@@ -38,12 +38,11 @@ pub(crate) fn connect(
     let mut granted = None;
     let mut denied = false;
     for host in destination.hosts() {
-        let facts = Facts::Connect {
-            process: asking(process),
-            peer: peer(&host),
+        let to = Endpoint {
+            host: &host,
             port: destination.port,
         };
-        match rules.evaluate(&facts) {
+        match connect_to(rules, process, to) {
             Verdict::Allow(permit) => {
                 granted.get_or_insert((host, permit));
             }
@@ -66,6 +65,19 @@ pub(crate) fn connect(
     Err(first.unwrap_or_else(|| {
         Refusal::own(Reason::NoHost, &destination.to_string(), "it has no name")
     }))
+}
+
+/// May anything be sent to this host over TCP, under this very name?
+pub(crate) fn connect_to(
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
+    Endpoint { host, port }: Endpoint<'_>,
+) -> Verdict {
+    rules.evaluate(&Facts::Connect {
+        process: asking(process),
+        peer: peer(host),
+        port,
+    })
 }
 
 /// What the rules in force say of a request; nothing may follow from it before

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
-use outgate_policy::{Carries, Host, Permit};
+use outgate_policy::{Carries, Host, Permit, Verdict};
 use outgate_record::Reason;
 use rustls::AlertDescription;
 use tokio::io::AsyncReadExt as _;
@@ -211,7 +211,9 @@ async fn version(
     }
     // Asked again: what dials is evidence of its own.
     let rules = flow.session().rules();
-    let Ok((_, permit)) = decide::connect(&rules, flow.process(), flow.destination()) else {
+    let Verdict::Allow(permit) =
+        decide::connect_to(&rules, flow.process(), Endpoint { host, port })
+    else {
         return Alpn::Http1;
     };
     if admit::opening(flow.session().recorder(), flow.process(), host, port).is_err() {

@@ -141,13 +141,8 @@ pub(crate) async fn connect(
     Endpoint { host, port }: Endpoint<'_>,
     (carries, permit): (Carries, Permit),
 ) -> Result<ReachedOrigin, OriginError> {
-    let reached = reach(
-        origins,
-        process,
-        Endpoint { host, port },
-        (carries, &permit),
-    )
-    .await;
+    let to = Endpoint { host, port };
+    let reached = reach(origins, process, to, (carries, &permit)).await;
     // INVARIANT: a permit of a connection is spent here.
     drop(permit);
     reached
@@ -158,8 +153,9 @@ async fn reach(
     origins: &OriginPool,
     process: &ProcessFacts,
     Endpoint { host, port }: Endpoint<'_>,
-    (carries, _permit): (Carries, &Permit),
+    (carries, permit): (Carries, &Permit),
 ) -> Result<ReachedOrigin, OriginError> {
+    given_for(permit, Endpoint { host, port })?;
     let vetted = addresses(origins, process, host, port).await?;
     let authority = format!("{host}:{port}");
     let proxies = origins.proxies();
@@ -184,6 +180,17 @@ async fn reach(
         .set_nodelay(true)
         .map_err(|error| OriginError::Connect(authority, error))?;
     Ok(ReachedOrigin { stream, pin })
+}
+
+/// Whether a permit is the one of this host.
+///
+/// # Errors
+/// It was given for something else: a fault of this program, and nothing is sent.
+fn given_for(permit: &Permit, Endpoint { host, port }: Endpoint<'_>) -> Result<(), OriginError> {
+    if permit.is_for(host, port) {
+        return Ok(());
+    }
+    Err(OriginError::OtherPermit(format!("{host}:{port}")))
 }
 
 /// A tunnel to a vetted address through a proxy. The proxy is the operator's:
@@ -326,6 +333,12 @@ impl Outgoing<'_> {
         format!("{}:{}", self.host, self.port)
     }
 
+    /// Whether what allowed it is for where it goes.
+    fn admitted(&self) -> Result<(), OriginError> {
+        let (host, port) = (self.host, self.port);
+        given_for(&self.permit, Endpoint { host, port })
+    }
+
     /// How it gets there.
     fn way(&self) -> LinkRoute<'_> {
         LinkRoute {
@@ -345,6 +358,7 @@ impl Outgoing<'_> {
 pub(crate) async fn send(
     outgoing: Outgoing<'_>,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
+    outgoing.admitted()?;
     let Outgoing {
         origins,
         process,

@@ -93,6 +93,7 @@ pub(crate) fn failure(
         OriginError::Protocol(..) | OriginError::Reset(..) => {
             (StatusCode::BAD_GATEWAY, "http_protocol_error")
         }
+        OriginError::OtherPermit(_) => (StatusCode::INTERNAL_SERVER_ERROR, "proxy_internal_error"),
         // The client's own fault, whatever the origin is like.
         OriginError::Content(_) => (StatusCode::BAD_REQUEST, "http_request_error"),
     };

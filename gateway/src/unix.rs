@@ -42,7 +42,7 @@ pub(crate) async fn serve(
     let traffic = Traffic::default();
     // Asked again: the connection counts, not the question before it.
     let outcome = match ask::admit_unix(session, process, path) {
-        Ok(permit) => match connect(sockets, permit).await {
+        Ok(permit) => match connect(sockets, (&name, permit)).await {
             Ok((client, target)) => {
                 let still = || ask::admit_unix(session, process, path).map(drop);
                 tokio::select! {
@@ -79,8 +79,11 @@ pub(crate) async fn serve(
 /// Spends the permit on this one connection.
 async fn connect(
     sockets: UnixDescriptors,
-    _permit: Permit,
+    (path, permit): (&str, Permit),
 ) -> std::io::Result<(UnixStream, UnixStream)> {
+    if !permit.is_for_socket(path) {
+        return Err(std::io::Error::other("what was allowed is something else"));
+    }
     let client = std::os::unix::net::UnixStream::from(sockets.client);
     client.set_nonblocking(true)?;
     let client = UnixStream::from_std(client)?;

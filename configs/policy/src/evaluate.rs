@@ -82,7 +82,7 @@ impl Policy {
         match outcome {
             Ok((route, rule)) => {
                 let terms = terms.unwrap_or_else(|| Terms::of(&rule, self.budget_of(&rule)));
-                Verdict::Allow(Permit::new(route, rule, terms).of(facts))
+                Verdict::Allow(Permit::new((route, rule), terms, facts))
             }
             Err(cause) => {
                 let intercept = self.settings().intercept;

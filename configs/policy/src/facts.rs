@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::host::HostName;
+use crate::host::{Host, HostName};
 use crate::path::RequestTarget;
 
 /// The other end of a connection, as the command named it.
@@ -16,6 +16,15 @@ pub enum Peer<'a> {
     Name(&'a HostName),
     /// An address; only literal, range and `*` rules match it.
     Address(IpAddr),
+}
+
+impl From<Peer<'_>> for Host {
+    fn from(peer: Peer<'_>) -> Self {
+        match peer {
+            Peer::Name(name) => Self::Name(name.clone()),
+            Peer::Address(address) => Self::Address(address),
+        }
+    }
 }
 
 /// The protocol of a request. `Ws` and `Wss` are requests to upgrade.

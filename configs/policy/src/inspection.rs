@@ -171,6 +171,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_permit_serves_for_the_host_and_port_that_it_was_given_for() {
+        let policy = policy("allow = [\"http://*.a.test\", \"unix:///run/x\"]\n");
+        let host = |text: &str| Host::parse(text).expect("a host");
+        let given = permit(&policy, "GET http://one.a.test/");
+        assert!(given.is_for(&host("one.a.test"), 80));
+        assert!(!given.is_for(&host("two.a.test"), 80), "another host");
+        assert!(!given.is_for(&host("one.a.test"), 443), "another port");
+        assert!(!given.is_for_socket("/run/x"), "a socket");
+        let socket = Facts::Unix {
+            process: Process { executable: "" },
+            path: "/run/x",
+        };
+        let Verdict::Allow(given) = policy.evaluate(&socket) else {
+            panic!("the rule allows it");
+        };
+        assert!(given.is_for_socket("/run/x"));
+        assert!(!given.is_for_socket("/run/y"), "another socket");
+        assert!(!given.is_for(&host("one.a.test"), 80), "a host");
+    }
+
     const LAX: &str = "allow = [\"a.test\", { rule = \"a.test/free/**\", inspect = \"off\" }, \
         { rule = \"POST a.test/free/w\", inspect = \"warn\" }, \
         { rule = \"a.test/free/git\", inspect = \"block\", process = [\"/usr/bin/git\"] }]\n";

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::effect::RuleRef;
 use crate::facts::{AddressSource, Facts};
+use crate::host::Host;
 use crate::printable::printable;
 use crate::settings::Inspect;
 
@@ -44,7 +45,7 @@ pub enum Verdict {
 /// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
-///     Permit { route: Route::Direct, rule, terms: todo!(), dials: None }
+///     Permit { route: Route::Direct, rule, terms: todo!(), subject: todo!(), dials: None }
 /// }
 /// ```
 #[derive(Debug)]
@@ -52,8 +53,33 @@ pub struct Permit {
     route: Route,
     rule: RuleRef,
     terms: Terms,
+    subject: Subject,
     /// The address that may be dialled, and who says that it is the peer's.
     dials: Option<(IpAddr, AddressSource)>,
+}
+
+/// What was allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    /// Something of a host and a TCP port.
+    Tcp(Host, u16),
+    /// The Unix socket of a path.
+    Unix(Box<str>),
+    /// A socket that listens.
+    Listen,
+}
+
+impl Subject {
+    fn of(facts: &Facts<'_>) -> Self {
+        match *facts {
+            Facts::Connect { peer, port, .. }
+            | Facts::Dial { peer, port, .. }
+            | Facts::Tunnel { peer, port, .. }
+            | Facts::Request { peer, port, .. } => Self::Tcp(peer.into(), port),
+            Facts::Unix { path, .. } => Self::Unix(path.into()),
+            Facts::Listen { .. } => Self::Listen,
+        }
+    }
 }
 
 /// Evidence that an address may be dialled, to be spent on one dial: the decision said
@@ -164,24 +190,32 @@ impl Terms {
 }
 
 impl Permit {
-    pub(crate) fn new(route: Route, rule: RuleRef, terms: Terms) -> Self {
-        Self {
-            route,
-            rule,
-            terms,
-            dials: None,
-        }
-    }
-
-    /// The same permit, for the address that was asked about.
-    pub(crate) fn of(self, facts: &Facts<'_>) -> Self {
+    /// For what was asked about.
+    pub(crate) fn new((route, rule): (Route, RuleRef), terms: Terms, facts: &Facts<'_>) -> Self {
         let dials = match *facts {
             Facts::Dial {
                 address, source, ..
             } => Some((address, source)),
             _ => None,
         };
-        Self { dials, ..self }
+        Self {
+            route,
+            rule,
+            terms,
+            subject: Subject::of(facts),
+            dials,
+        }
+    }
+
+    /// Whether it was given for what goes to this host and TCP port: whoever connects or
+    /// sends under it asks, so that no permit serves for another host.
+    pub fn is_for(&self, host: &Host, port: u16) -> bool {
+        matches!(&self.subject, Subject::Tcp(own, at) if own == host && *at == port)
+    }
+
+    /// Whether it was given for the Unix socket of this path.
+    pub fn is_for_socket(&self, path: &str) -> bool {
+        matches!(&self.subject, Subject::Unix(own) if **own == *path)
     }
 
     /// Spends it on dialling the address that it is for. The port is the one that the

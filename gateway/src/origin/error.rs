@@ -33,6 +33,9 @@ pub(crate) enum OriginError {
     Stopped(Refusal),
     #[error("the request ended before it was whole: {0}")]
     Content(String),
+    /// A fault of the gateway's own, which sends nothing then.
+    #[error("{0}: what was allowed is something else")]
+    OtherPermit(String),
     #[error("{0} reset the stream: {1}")]
     Reset(String, h2::Reason),
 }
@@ -49,6 +52,7 @@ impl OriginError {
             | Self::Tls(..)
             | Self::Protocol(..)
             | Self::Content(_)
+            | Self::OtherPermit(_)
             | Self::Reset(..)) => Refusal::own(Reason::Origin, subject, &error.to_string()),
         }
     }

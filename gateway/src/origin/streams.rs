@@ -132,6 +132,7 @@ impl Streams {
 
     /// The connection to an origin; made if there is none that takes streams.
     async fn connection(&self, outgoing: &Outgoing<'_>) -> Result<StreamConnection, OriginError> {
+        outgoing.admitted()?;
         // Held while connecting: many streams begin at once and share it.
         let mut connections = self.connections.lock().await;
         if let Some(kept) = connections.get(outgoing.host)
