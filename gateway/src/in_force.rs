@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use outgate_record::Reason;
 
 use crate::audit::Event;
+use crate::origin::DialPolicy;
 use crate::recorder::Governs;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolver, System};
@@ -25,7 +26,7 @@ pub(crate) struct InForce {
     /// What looks for credentials.
     pub(crate) scans: Arc<Scans>,
     /// Names lead where these rules say, and are resolved anew under others.
-    pub(crate) resolver: Resolver,
+    pub(crate) resolver: Arc<Resolver>,
 }
 
 /// The policy of a sandbox, which may be replaced while it runs.
@@ -35,7 +36,7 @@ pub(crate) struct CurrentPolicy(watch::Sender<Arc<InForce>>);
 impl InForce {
     fn new(system: &Arc<System>, (rules, scans): Scanned, generation: u64) -> Self {
         Self {
-            resolver: Resolver::new(Arc::clone(system), rules.naming()),
+            resolver: Arc::new(Resolver::new(Arc::clone(system), rules.naming())),
             rules: Arc::new(rules),
             generation,
             scans,
@@ -52,11 +53,6 @@ impl CurrentPolicy {
     /// What is in force now.
     pub(crate) fn now(&self) -> Arc<InForce> {
         Arc::clone(&self.0.borrow())
-    }
-
-    /// Whether the rules in force have TLS opened.
-    pub(crate) fn opens_tls(&self) -> bool {
-        self.0.borrow().rules.opens_tls()
     }
 
     /// Puts other rules in force, under the next generation, which is returned.
@@ -97,5 +93,16 @@ impl Governs for CurrentPolicy {
 
     fn masked_event<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
         self.now().scans.masked_event(event)
+    }
+}
+
+impl DialPolicy for CurrentPolicy {
+    fn opens_tls(&self) -> bool {
+        self.0.borrow().rules.opens_tls()
+    }
+
+    fn names(&self) -> (Arc<SessionPolicies>, Arc<Resolver>) {
+        let in_force = self.0.borrow();
+        (Arc::clone(&in_force.rules), Arc::clone(&in_force.resolver))
     }
 }

@@ -21,10 +21,10 @@ use crate::body::{Outbound, Stopped};
 use crate::carrier::{Alpn, Carrier};
 use crate::decide;
 use crate::destination::Endpoint;
-use crate::in_force::CurrentPolicy;
 use crate::limits;
-use crate::recorder::{Governs as _, Recorder};
-use crate::resolve::{ResolveError, ResolvedPin};
+use crate::recorder::{Governs, Recorder};
+use crate::resolve::{ResolveError, ResolvedPin, Resolver};
+use crate::rules::SessionPolicies;
 use crate::tasks::Tasks;
 use crate::tls::{Offer, Tls};
 
@@ -38,6 +38,15 @@ pub(crate) use error::OriginError;
 pub(crate) use link::{LinkRoute, OriginLink};
 pub(crate) use streams::{Counted, Streams, failed};
 
+/// The policy in force, as far as dialling asks it.
+pub(crate) trait DialPolicy: Governs {
+    /// Whether TLS is opened under the rules.
+    fn opens_tls(&self) -> bool;
+
+    /// The rules, and names as they were resolved under these.
+    fn names(&self) -> (Arc<SessionPolicies>, Arc<Resolver>);
+}
+
 /// What a sandbox reaches its origins by.
 #[derive(Debug)]
 pub(crate) struct OriginPool {
@@ -49,7 +58,7 @@ pub(crate) struct OriginPool {
 #[derive(Debug)]
 pub(crate) struct OriginParts {
     /// Where names lead, and which addresses may be dialled.
-    pub(crate) current: Arc<CurrentPolicy>,
+    pub(crate) policy: Arc<dyn DialPolicy>,
     pub(crate) recorder: Arc<Recorder>,
     /// The operator's proxies.
     pub(crate) proxies: Arc<Proxies>,
@@ -76,13 +85,13 @@ impl OriginPool {
     }
 
     pub(crate) fn generation(&self) -> u64 {
-        self.parts.current.generation()
+        self.parts.policy.generation()
     }
 
     /// What opens TLS, where the rules in force let it.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
         let tls = self.parts.tls.as_ref()?;
-        self.parts.current.opens_tls().then_some(tls)
+        self.parts.policy.opens_tls().then_some(tls)
     }
 
     /// Runs a task that ends with the sandbox at the latest.
@@ -97,9 +106,8 @@ impl OriginPool {
 
     /// The addresses of an allowed name.
     async fn resolve(&self, name: &HostName, port: u16) -> Result<Vec<ResolvedPin>, ResolveError> {
-        let in_force = self.parts.current.now();
-        let policy = in_force.rules.naming();
-        in_force.resolver.resolve(policy, name, port).await
+        let (rules, resolver) = self.parts.policy.names();
+        resolver.resolve(rules.naming(), name, port).await
     }
 }
 
@@ -121,7 +129,7 @@ pub(crate) async fn addresses(
             source: outgate_policy::AddressSource::Pinned,
         }],
     };
-    decide::dial(&origins.parts.current.rules(), process, host, port, &pins)
+    decide::dial(&origins.parts.policy.rules(), process, host, port, &pins)
         .map_err(OriginError::Denied)
 }
 

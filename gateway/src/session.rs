@@ -118,7 +118,7 @@ impl Session {
         let recorder = Arc::new(Recorder::new(governs, parts.audit, parts.control, crowd));
         let tasks = Arc::new(Tasks::default());
         let origins = OriginPool::new(origin::OriginParts {
-            current: Arc::clone(&current),
+            policy: Arc::<CurrentPolicy>::clone(&current),
             recorder: Arc::clone(&recorder),
             proxies: parts.proxies,
             tls: parts.tls,
