@@ -335,17 +335,14 @@ impl Exchange {
             self.carrier.scheme(Upgrade::None).as_str(),
             self.flow.destination()
         ));
-        let secrets = self.flow.session().secrets();
+        let said = filters::of(self.flow.session()).malformed(head);
         let because = self.because(head, fault);
         let fault = Malformed {
             because,
             ..fault.clone()
         };
-        let (kind, because) = match secrets.and_then(|own| own.seen(head)) {
-            Some(misuse) => (
-                Kind::Finding,
-                format!("{}; {}", fault.because, misuse.because),
-            ),
+        let (kind, because) = match said {
+            Some(said) => (Kind::Finding, format!("{}; {said}", fault.because)),
             None => (Kind::Request, fault.because.clone()),
         };
         let refusal = Refusal::own(fault.reason, &subject, &because);

@@ -106,6 +106,11 @@ pub(crate) trait Filter: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What is to be said of a head from which no target came, so that it goes nowhere.
+    fn malformed(&self, _: &request::Parts) -> Option<String> {
+        None
+    }
+
     /// Looks at a head before any rule is asked. The result is the head that other filters
     /// judge in its place, where this one knows a part of it to be harmless.
     ///

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::digest::rule_of;
 use crate::effect::RuleRef;
 use crate::facts::{AddressSource, Facts};
 use crate::host::Host;
@@ -406,12 +407,7 @@ impl Denial {
 
     /// The narrowest rule that would allow this; `None` where no rule would.
     pub fn narrowest(&self) -> Option<String> {
-        let quoted = self
-            .flag
-            .as_ref()?
-            .strip_prefix("-a '")?
-            .strip_suffix('\'')?;
-        Some(quoted.replace("'\\''", "'"))
+        self.flag.as_deref().and_then(rule_of)
     }
 
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.

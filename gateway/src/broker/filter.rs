@@ -63,6 +63,10 @@ impl SecretsFilter {
 }
 
 impl Filter for SecretsFilter {
+    fn malformed(&self, head: &request::Parts) -> Option<String> {
+        self.secrets.seen(head).map(|misuse| misuse.because)
+    }
+
     fn examine(
         &mut self,
         request: &RequestContext,

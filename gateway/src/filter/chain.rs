@@ -43,6 +43,11 @@ impl FilterChain {
         Self(filters.into_iter().flatten().collect())
     }
 
+    /// As [`Filter::malformed`]: the first that says something.
+    pub(crate) fn malformed(&self, head: &request::Parts) -> Option<String> {
+        self.0.iter().find_map(|filter| filter.malformed(head))
+    }
+
     /// As [`Filter::examine`]; the result is what stands for the head from here on.
     ///
     /// # Errors
