@@ -173,8 +173,8 @@ impl Exchange {
                 return Err(fault);
             }
         };
-        let mut weighed = self.weighed(&mut request, &mut filters, head);
-        let question = weighed.as_ref().ok();
+        let mut judged = self.verdict(&mut request, &mut filters, head);
+        let question = judged.as_ref().ok();
         let question = question.and_then(|verdict| self.question(&request, verdict));
         if let Some(question) = question {
             turn.end().await;
@@ -189,14 +189,14 @@ impl Exchange {
                         return Err(fault);
                     }
                 };
-                weighed = self.weighed(&mut request, &mut filters, head);
+                judged = self.verdict(&mut request, &mut filters, head);
             }
-            weighed = weighed.map(|verdict| match verdict {
+            judged = judged.map(|verdict| match verdict {
                 Verdict::Deny(denial) => Verdict::Deny(denial.asked(asked.words())),
                 verdict @ Verdict::Allow(_) => verdict,
             });
         }
-        let verdict = match weighed {
+        let verdict = match judged {
             Ok(verdict) => {
                 let (recorder, process) = (session.recorder(), self.flow.process());
                 admit::request(recorder, process, &request.target, verdict).await
@@ -243,7 +243,7 @@ impl Exchange {
 
     /// What the rules say of a request. What a filter finds before any rule is asked is the
     /// answer whatever rules say.
-    fn weighed(
+    fn verdict(
         &self,
         request: &mut RequestContext,
         filters: &mut FilterChain,
@@ -251,7 +251,7 @@ impl Exchange {
     ) -> Result<Verdict, Refusal> {
         let (session, process) = (self.flow.session(), self.flow.process());
         let judged = filters.examine(request, head)?;
-        // By which mode it is weighed the rules say that allow it.
+        // In which mode it is inspected the rules say that allow it.
         let rules = session.rules();
         let verdict = decide::judged(&rules, process, &request.target);
         request.target.mode = match &verdict {

@@ -22,13 +22,13 @@ use crate::tls::ClientStream;
 pub(crate) struct FollowedStream {
     /// There until the connection is given back.
     stream: Option<ClientStream>,
-    leg: Arc<Leg>,
+    state: Arc<ConnectionState>,
     back: Option<oneshot::Sender<ClientStream>>,
 }
 
 /// What is known of the connection beside its engine.
 #[derive(Debug, Default)]
-pub(crate) struct Leg {
+pub(crate) struct ConnectionState {
     pub(crate) heads: Mutex<RequestHeads>,
     pub(crate) interim: Interim,
     /// Whether the engine wrote something that it did not flush yet.
@@ -37,7 +37,7 @@ pub(crate) struct Leg {
     outlives: AtomicBool,
 }
 
-impl Leg {
+impl ConnectionState {
     /// Whether everything read was a whole number of requests, so many, and
     /// everything written is flushed.
     pub(crate) fn is_between(&self, requests: u64) -> bool {
@@ -67,21 +67,21 @@ pub(crate) enum Outlives {
 /// What its owner keeps of it.
 #[derive(Debug)]
 pub(crate) struct StreamOwner {
-    pub(crate) leg: Arc<Leg>,
+    pub(crate) state: Arc<ConnectionState>,
     /// Gets the connection when its reader is done with it.
     pub(crate) back: oneshot::Receiver<ClientStream>,
 }
 
 impl FollowedStream {
     pub(crate) fn new(stream: ClientStream) -> (Self, StreamOwner) {
-        let leg = Arc::default();
+        let state = Arc::default();
         let (sender, back) = oneshot::channel();
         let followed = Self {
             stream: Some(stream),
-            leg: Arc::clone(&leg),
+            state: Arc::clone(&state),
             back: Some(sender),
         };
-        (followed, StreamOwner { leg, back })
+        (followed, StreamOwner { state, back })
     }
 
     /// Waits until the client sends more, or ends its side.
@@ -97,17 +97,17 @@ impl FollowedStream {
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    fn sides(&mut self) -> io::Result<(Pin<&mut ClientStream>, &Leg)> {
+    fn sides(&mut self) -> io::Result<(Pin<&mut ClientStream>, &ConnectionState)> {
         let stream = self.stream.as_mut().map(Pin::new);
         let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
-        Ok((stream, &self.leg))
+        Ok((stream, &self.state))
     }
 
     /// To be called before anything is written.
     fn poll_before_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (stream, leg) = self.sides()?;
-        leg.unflushed.store(true, Ordering::Relaxed);
-        leg.interim.poll_finish(stream, context)
+        let (stream, state) = self.sides()?;
+        state.unflushed.store(true, Ordering::Relaxed);
+        state.interim.poll_finish(stream, context)
     }
 }
 
@@ -129,7 +129,7 @@ impl AsyncRead for FollowedStream {
         let before = buffer.filled().len();
         ready!(self.as_mut().stream()?.poll_read(context, buffer))?;
         let new = span::from(buffer.filled(), before);
-        let broken = match self.leg.heads.lock() {
+        let broken = match self.state.heads.lock() {
             Ok(mut heads) => {
                 heads.follow(new);
                 heads.broken()
@@ -153,14 +153,14 @@ impl AsyncWrite for FollowedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // The engine flushes once all it had is written.
-        let (stream, leg) = self.sides()?;
-        ready!(leg.interim.poll_send(stream, context))?;
-        leg.unflushed.store(false, Ordering::Relaxed);
+        let (stream, state) = self.sides()?;
+        ready!(state.interim.poll_send(stream, context))?;
+        state.unflushed.store(false, Ordering::Relaxed);
         self.stream()?.poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.leg.outlives.load(Ordering::Relaxed) {
+        if self.state.outlives.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(()));
         }
         self.stream()?.poll_shutdown(context)

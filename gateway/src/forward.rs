@@ -20,7 +20,7 @@ use crate::filter::{
     Wording,
 };
 use crate::flow::Flow;
-use crate::followed::Leg;
+use crate::followed::ConnectionState;
 use crate::origin::{self, Lease, OriginError, Outgoing};
 use crate::target::Target;
 
@@ -66,8 +66,8 @@ pub(crate) async fn forward(
         permit,
     };
     let (response, held) = match wire {
-        Wire::Http1(leg) => {
-            let (response, lease) = send(outgoing, (leg, filters.interim()), version).await?;
+        Wire::Http1(state) => {
+            let (response, lease) = send(outgoing, (state, filters.interim()), version).await?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 return switch(flow, (context, filters), response, upgrade);
             }
@@ -115,11 +115,11 @@ pub(crate) fn returned(
 /// Clients before HTTP/1.1 know of none (RFC 9110 15.2).
 async fn send(
     mut outgoing: Outgoing<'_>,
-    (leg, filters): (&Arc<Leg>, InterimFilters),
+    (state, filters): (&Arc<ConnectionState>, InterimFilters),
     version: Version,
 ) -> Result<(Response<Incoming>, Lease), OriginError> {
     if version >= Version::HTTP_11 {
-        let back = Arc::clone(leg);
+        let back = Arc::clone(state);
         hyper::ext::on_informational(&mut outgoing.request, move |response| {
             if filters.is_empty() {
                 return back.interim.offer(response.status(), response.headers());
@@ -128,10 +128,10 @@ async fn send(
             filters.fields(&mut fields);
             back.interim.offer(response.status(), &fields);
         });
-        leg.interim.begin();
+        state.interim.begin();
     }
     let sent = origin::send(outgoing).await;
-    leg.interim.end();
+    state.interim.end();
     sent
 }
 

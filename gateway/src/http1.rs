@@ -23,7 +23,7 @@ use crate::body::Inner;
 use crate::content::MessageContent;
 use crate::exchange::{EngineRequest, Exchange};
 use crate::flow::Flow;
-use crate::followed::{FollowedStream, Leg, Outlives};
+use crate::followed::{ConnectionState, FollowedStream, Outlives};
 use crate::forward::{Upgradable, Wire};
 use crate::limits;
 use crate::linger::close_lingering;
@@ -36,7 +36,7 @@ use crate::tls::ClientStream;
 #[derive(Debug)]
 struct Connection {
     exchange: Exchange,
-    leg: Arc<Leg>,
+    state: Arc<ConnectionState>,
     /// Requests that were read.
     requests: AtomicU64,
     /// Whether a response said that it is the last one.
@@ -49,7 +49,7 @@ impl Connection {
     /// A fault of the next head that the parser does not show.
     fn next_fault(&self) -> Option<Malformed> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let because = match self.leg.heads.lock() {
+        let because = match self.state.heads.lock() {
             Ok(heads) => heads.fault(number.saturating_add(1)),
             Err(_) => Some("the connection cannot be followed"),
         };
@@ -62,7 +62,7 @@ impl Connection {
             self.last.store(true, Ordering::Relaxed);
         }
         if response.status() == StatusCode::SWITCHING_PROTOCOLS
-            && let Ok(mut heads) = self.leg.heads.lock()
+            && let Ok(mut heads) = self.state.heads.lock()
         {
             heads.stop();
         }
@@ -87,7 +87,7 @@ impl Connection {
     fn is_idle(&self, requests: u64) -> bool {
         Arc::strong_count(&self.during) == 1
             && !self.last.load(Ordering::Relaxed)
-            && self.leg.is_between(requests)
+            && self.state.is_between(requests)
     }
 }
 
@@ -103,15 +103,15 @@ enum EngineOutcome {
 pub(crate) async fn serve(flow: &Arc<Flow>, stream: ClientStream, denied: Option<Refusal>) {
     let (ended, carrier) = (stream.ended(), stream.carrier());
     let (mut stream, mut owner) = FollowedStream::new(stream);
-    let leg = Arc::clone(&owner.leg);
+    let state = Arc::clone(&owner.state);
     let connection = Arc::new(Connection {
         exchange: Exchange {
             flow: Arc::clone(flow),
             denied,
-            wire: Wire::Http1(Arc::clone(&leg)),
+            wire: Wire::Http1(Arc::clone(&state)),
             carrier,
         },
-        leg,
+        state,
         requests: AtomicU64::new(0),
         last: AtomicBool::new(false),
         during: Arc::default(),
@@ -177,11 +177,11 @@ async fn run(connection: &Arc<Connection>, stream: FollowedStream) -> EngineOutc
     } else {
         // An engine that waits for a request ends at once and has nothing left;
         // any other ends the connection as soon as it can.
-        connection.leg.outlive(Outlives::Engine);
+        connection.state.outlive(Outlives::Engine);
         Pin::new(&mut serving).graceful_shutdown();
         let polled = poll_fn(|context| Poll::Ready(Pin::new(&mut serving).poll(context)));
         let polled = polled.await;
-        connection.leg.outlive(Outlives::Nothing);
+        connection.state.outlive(Outlives::Nothing);
         match polled {
             Poll::Ready(Ok(())) => {
                 let parts = serving.into_parts();

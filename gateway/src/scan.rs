@@ -32,9 +32,9 @@ mod clean;
 #[cfg(test)]
 mod cut;
 mod filter;
-mod gist;
 mod guard;
 mod input;
+mod json_values;
 mod labels;
 mod mask;
 mod messages;

@@ -199,7 +199,7 @@ impl Gateway {
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
-            .scan(session.scans().weighs())
+            .scan(session.scans().inspecting())
             .mode(session.rules().own().settings().learning);
         session.recorder().begin(&event)?;
         self.inventory

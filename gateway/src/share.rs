@@ -385,7 +385,7 @@ impl SharedGateway {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
-                .scan(session.scans().weighs());
+                .scan(session.scans().inspecting());
             session.recorder().begin(&event)?;
             Ok(session)
         });

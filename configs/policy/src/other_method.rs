@@ -125,7 +125,9 @@ impl Standing {
     pub fn of(own: &Verdict, asked: &Verdict) -> Self {
         match (own, asked) {
             (_, Verdict::Deny(_)) => Self::Denied,
-            (Verdict::Allow(own), Verdict::Allow(asked)) if own.weighs_for(asked) => Self::Allowed,
+            (Verdict::Allow(own), Verdict::Allow(asked)) if own.inspects_for(asked) => {
+                Self::Allowed
+            }
             (Verdict::Allow(_) | Verdict::Deny(_), Verdict::Allow(_)) => Self::Weighed,
         }
     }

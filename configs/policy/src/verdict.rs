@@ -155,7 +155,7 @@ pub struct Budget {
 /// What holds for whatever leaves under a permit: of several terms the strictest.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    /// By which mode the scan weighs it; for what is no request, and so is not scanned, the
+    /// By which mode the scan inspects it; for what is no request, and so is not scanned, the
     /// strictest.
     pub(crate) inspect: Inspect,
     /// How much of it there may be, at most.
@@ -235,7 +235,7 @@ impl Permit {
         self
     }
 
-    /// By which mode the scan weighs what it lets out; for what is no request,
+    /// By which mode the scan inspects what it lets out; for what is no request,
     /// and so is not scanned, the strictest.
     pub fn inspect(&self) -> Inspect {
         self.terms.inspect
@@ -248,7 +248,7 @@ impl Permit {
 
     /// Whether what leaves under this permit is scanned no less strictly than the other
     /// wants, and counts against each of its budgets.
-    pub fn weighs_for(&self, other: &Self) -> bool {
+    pub fn inspects_for(&self, other: &Self) -> bool {
         self.terms.cover(&other.terms)
     }
 

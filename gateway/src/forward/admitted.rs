@@ -11,7 +11,7 @@ use crate::body::Inner;
 use crate::carrier::Upgrade;
 use crate::duplex::Duplex;
 use crate::filter::{FilterChain, RequestContext};
-use crate::followed::Leg;
+use crate::followed::ConnectionState;
 use crate::origin::Streams;
 use crate::replies::Replies;
 
@@ -20,7 +20,7 @@ use crate::replies::Replies;
 pub(crate) enum Wire {
     /// Over a connection of its own for as long as it takes; what the origin
     /// says before its response goes back this way.
-    Http1(Arc<Leg>),
+    Http1(Arc<ConnectionState>),
     /// As one of the streams of a connection.
     Http2(Arc<Streams>),
 }

@@ -11,7 +11,7 @@ use http::request;
 use outgate_dlp::{Action, Finding, Stop, Stream};
 
 use super::about::ContentDescription;
-use super::gist::Gist;
+use super::json_values::JsonValues;
 use super::messages::Messages;
 use super::said::ShownRequest;
 use super::values::SeenEnd;
@@ -202,7 +202,7 @@ pub(crate) struct WholeContent {
     caller: Arc<Caller>,
     target: Target,
     stream: Stream,
-    gist: Option<Gist>,
+    json: Option<JsonValues>,
     /// Marks of what was found in it and went on.
     found: Vec<String>,
     held: VecDeque<Bytes>,
@@ -255,7 +255,7 @@ impl WholeContent {
         let about = ContentDescription::of(head);
         let halt = Arc::default();
         Self {
-            gist: Gist::of(
+            json: JsonValues::of(
                 &scan.rules,
                 &to,
                 about.media_type.as_deref().unwrap_or_default(),
@@ -308,8 +308,8 @@ impl WholeContent {
             first.push(bytes.clone());
         }
         let cleared = self.stream.push(&bytes);
-        let gist = self.gist.as_mut();
-        let together = gist.map_or_else(Vec::new, |gist| gist.push(&bytes));
+        let json = self.json.as_mut();
+        let together = json.map_or_else(Vec::new, |json| json.push(&bytes));
         if !bytes.is_empty() {
             self.held.push_back(bytes);
         }
@@ -335,7 +335,7 @@ impl WholeContent {
         if self.stream.is_broken_off() {
             return Ok(bytes);
         }
-        let together = self.gist.as_mut().map(Gist::finish);
+        let together = self.json.as_mut().map(JsonValues::finish);
         self.judge(&together.unwrap_or_default())?;
         self.judge_apart(|_| true)?;
         self.together()?;

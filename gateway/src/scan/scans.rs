@@ -1,6 +1,6 @@
 //! The scans of one sandbox: one for each mode by which its rules have something
-//! weighed. What they count together they share. By which mode a request is
-//! weighed its permit says; looks at nothing itself.
+//! inspected. What they count together they share. In which mode a request is
+//! inspected its permit says; looks at nothing itself.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub(crate) struct Scans {
 /// What the scans are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// What leaves is weighed.
-    Weigh,
+    /// What leaves is inspected.
+    Inspect,
     /// Nothing is: records and answers leave values out all the same.
     Mask,
 }
@@ -60,14 +60,14 @@ impl Scans {
             (Some(only), None) | (None, Some(only)) => Self {
                 strictest: Arc::new(only),
                 report_only: None,
-                purpose: Purpose::Weigh,
+                purpose: Purpose::Inspect,
             },
             (Some(block), Some(warn)) => {
                 let report_only = Arc::new(warn.counting_with(&block));
                 Self {
                     strictest: Arc::new(block.beside(&report_only)),
                     report_only: Some(report_only),
-                    purpose: Purpose::Weigh,
+                    purpose: Purpose::Inspect,
                 }
             }
         })
@@ -95,21 +95,21 @@ impl Scans {
         }
     }
 
-    /// The one that weighs by this mode, or else by a stricter one; nothing where
+    /// The one that inspects in this mode, or else by a stricter one; nothing where
     /// nothing is to be scanned.
     pub(crate) fn by(&self, mode: Inspect) -> Option<&Arc<SandboxScan>> {
         match (self.purpose, mode) {
             (Purpose::Mask, _) | (_, Inspect::Off) => None,
-            (Purpose::Weigh, Inspect::Block) => Some(&self.strictest),
-            (Purpose::Weigh, Inspect::Warn) => {
+            (Purpose::Inspect, Inspect::Block) => Some(&self.strictest),
+            (Purpose::Inspect, Inspect::Warn) => {
                 Some(self.report_only.as_ref().unwrap_or(&self.strictest))
             }
         }
     }
 
-    /// Itself, where what leaves is weighed.
-    pub(crate) fn weighs(&self) -> Option<&Self> {
-        (self.purpose == Purpose::Weigh).then_some(self)
+    /// Itself, where what leaves is inspected.
+    pub(crate) fn inspecting(&self) -> Option<&Self> {
+        (self.purpose == Purpose::Inspect).then_some(self)
     }
 
     /// How much of a target may be shown, whatever else is said of it.

@@ -12,7 +12,7 @@ impl WholeContent {
         &mut self,
         is_told: impl Fn(UnscannedReason) -> bool,
     ) -> Result<(), Stopped> {
-        let missed = self.gist.as_mut().and_then(|gist| gist.missed(is_told));
+        let missed = self.json.as_mut().and_then(|json| json.missed(is_told));
         let Some(missed) = missed else {
             return Ok(());
         };

@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 4096;
 
 /// What is read together of one document.
 #[derive(Debug)]
-pub(super) struct Gist {
+pub(super) struct JsonValues {
     document: Values,
     window: Window,
     /// Values that were not read together yet.
@@ -25,7 +25,7 @@ pub(super) struct Gist {
     missed: Option<Unscanned>,
 }
 
-impl Gist {
+impl JsonValues {
     /// Of content that goes to `to`; nothing where it does not say that it is a
     /// document (RFC 8259 11, RFC 6839 3.1).
     pub(super) fn of(
