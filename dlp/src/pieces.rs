@@ -138,6 +138,13 @@ impl StreamEntry<'_> {
         self.look != PieceLook::Word
     }
 
+    /// Whether it may be a piece of what was coded as a whole (RFC 4648): one that looks like
+    /// a word or a number as well.
+    fn is_of_symbols(&self) -> bool {
+        let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
+        self.is_dense() || self.bytes.iter().all(is_symbol)
+    }
+
     /// Whether it says the same in every message.
     fn is_constant(&self) -> bool {
         matches!(self.age, Age::Constant | Age::Repeated)

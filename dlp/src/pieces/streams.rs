@@ -77,6 +77,11 @@ pub(crate) fn streams(entries: &[StreamEntry<'_>], begins: Begins<'_>) -> Vec<(S
         let texts = side(&own.stream, &mut head, &mut content);
         let dense = of(&own.stream, StreamEntry::is_dense);
         texts.coded.add_new(&dense);
+        // What a coding makes may be digits alone in one piece, or letters.
+        let symbols = of(&own.stream, StreamEntry::is_of_symbols);
+        if symbols.len() > dense.len() {
+            texts.coded.add_new(&symbols);
+        }
         narrow(texts, &dense, own.order);
         once_each_of(texts, own, entries);
     }
