@@ -9,6 +9,7 @@ use outgate_dlp::{Piece, PieceSource};
 
 use crate::limits;
 
+mod binary;
 mod document;
 mod markup;
 mod multipart;
@@ -89,7 +90,7 @@ impl SeenEnd {
     /// Its values as far as it came, and those of the texts that codings in it stand for.
     pub(super) fn values<'m>(&self, made: impl Iterator<Item = &'m [u8]>) -> Vec<ContentValue> {
         let own = if self.is_cut {
-            lines(&self.bytes)
+            written(&self.bytes)
         } else {
             plain(&self.bytes)
         };
@@ -158,7 +159,7 @@ fn texts_of(text: &[u8], depth: usize) -> Vec<ContentValue> {
 }
 
 /// What a text is for that is all of it base 64 or hexadecimal (RFC 4648 4, 5, 8), where that
-/// is text again.
+/// is text again, or a document that holds texts above all.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
     // Most texts have a blank or a sign near their beginning, and cost nothing.
@@ -169,9 +170,9 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let is_symbol = |byte: &&u8| !b"=\r\n".contains(*byte);
     let symbols: Vec<u8> = text.iter().filter(is_symbol).copied().collect();
     let all = [&HEXLOWER_PERMISSIVE, &BASE64_NOPAD, &BASE64URL_NOPAD];
-    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let is_text = |made: &Vec<u8>| !binary::is_binary(made) || binary::is_mostly_text(made);
     let mut made = all.iter().filter_map(|coding| coding.decode(&symbols).ok());
-    made.find(|made| made.iter().all(is_text))
+    made.find(is_text)
 }
 
 /// The values of content as it stands.
@@ -202,7 +203,16 @@ fn plain(content: &[u8]) -> Vec<ContentValue> {
     if strings_of(content, b"", limits::SCAN_MESSAGE_DEPTH_MAX, &mut strings) {
         return strings;
     }
-    lines(content)
+    written(content)
+}
+
+/// The lines of a text, or the texts of what is none.
+fn written(content: &[u8]) -> Vec<ContentValue> {
+    if binary::is_binary(content) {
+        binary::values(content)
+    } else {
+        lines(content)
+    }
 }
 
 /// Whether a text is coded in base 64 and at its end filled up (RFC 4648 3.2): no name of a
