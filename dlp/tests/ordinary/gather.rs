@@ -1,5 +1,5 @@
-//! Where ordinary content is on a machine: files by folder and name, and packs that
-//! git makes of them.
+//! Where ordinary content is: in packages that are fetched by version and sum, and nowhere else
+//! on a machine; files by folder and name, and packs that git makes of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,37 +73,45 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Folders by patterns with `*` in one of their parts.
-pub(crate) fn folders(patterns: &[&str]) -> Vec<PathBuf> {
-    patterns
-        .iter()
-        .flat_map(|pattern| expand(pattern))
-        .collect()
+/// The fetched packages of this name, whatever their version; without a name all of them.
+pub(crate) fn packages(names: &[&str]) -> Vec<PathBuf> {
+    let corpora = outgate_harness::servers::corpora(env!("CARGO_TARGET_TMPDIR"));
+    let all = corpora.iter().flat_map(|folder| entries(folder));
+    let is_named = |folder: &PathBuf| {
+        let own = folder.file_name().unwrap_or_default().to_string_lossy();
+        let is_one = |name: &&str| own.rsplit_once('-').is_some_and(|(own, _)| own == *name);
+        folder.is_dir() && names.iter().any(|name| is_one(&name))
+    };
+    all.filter(is_named).collect()
 }
 
-fn expand(pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::from("/")];
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
-        found = match part.split_once('*') {
-            None => found.iter().map(|folder| folder.join(part)).collect(),
-            Some((begin, end)) => {
-                let all = found.iter().flat_map(|folder| entries(folder));
-                all.filter(|path| {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    name.starts_with(begin) && name.ends_with(end) && !path.is_symlink()
-                })
-                .collect()
-            }
-        };
+/// The sources of the crates that the lock file names, each in its version.
+pub(crate) fn crates() -> Vec<PathBuf> {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+    let lock = fs::read_to_string(lock).expect("the lock file");
+    let quoted = |line: &str, key: &str| {
+        let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+        value.strip_suffix('"').map(str::to_owned)
+    };
+    let mut locked = Vec::new();
+    let mut name = String::new();
+    for line in lock.lines() {
+        if let Some(own) = quoted(line, "name") {
+            name = own;
+        } else if let Some(version) = quoted(line, "version") {
+            locked.push(format!("{name}-{version}"));
+        }
     }
-    found.retain(|folder| folder.is_dir());
+    let home = std::env::var("HOME").unwrap_or_default();
+    let cargo = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
+    let registries = entries(&Path::new(&cargo).join("registry/src"));
+    let mut found = Vec::new();
+    for own in locked {
+        // Of several registries one is enough: the sums of the lock file hold for all.
+        let mut places = registries.iter().map(|folder| folder.join(&own));
+        found.extend(places.find(|folder| folder.is_dir()));
+    }
     found
-}
-
-/// A folder of the clients that the tests install.
-pub(crate) fn clients(folder: &str) -> Option<PathBuf> {
-    let tools = outgate_harness::servers::client_tools(env!("CARGO_TARGET_TMPDIR"));
-    tools.map(|tools| tools.join(folder))
 }
 
 /// Packs as `git push` sends them, of files: the first half, and all of them.

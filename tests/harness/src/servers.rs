@@ -29,11 +29,22 @@ pub fn is_there(program: &str) -> bool {
 /// The folder of what `tests/clients/tools/install` installs: said by a variable,
 /// or beside what cargo builds, of which `built` is a part.
 pub fn client_tools(built: &str) -> Option<PathBuf> {
-    let said = std::env::var_os("OUTGATE_CLIENT_TOOLS").map(PathBuf::from);
+    installed("OUTGATE_CLIENT_TOOLS", built, "client-tools")
+}
+
+/// The folder with the packages that `tests/corpora/install` fetched; `built` is where cargo
+/// builds tests.
+pub fn corpora(built: &str) -> Option<PathBuf> {
+    installed("OUTGATE_ORDINARY_CONTENT", built, "ordinary-content")
+}
+
+/// What was installed into the folder that a variable names, or into one of this name above.
+fn installed(variable: &str, built: &str, name: &str) -> Option<PathBuf> {
+    let said = std::env::var_os(variable).map(PathBuf::from);
     let above = Path::new(built).ancestors();
     let mut all = said
         .into_iter()
-        .chain(above.map(|folder| folder.join("client-tools")));
+        .chain(above.map(|folder| folder.join(name)));
     all.find(|folder| folder.join(".installed").exists())
 }
 
