@@ -130,6 +130,21 @@ const MAVEN: Tool = Tool {
 const PARENT: &str = "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>demo-parent</artifactId>\
     <version>1.0</version><packaging>pom</packaging><description>from-the-real-origin</description></project>\n";
 
+/// A project that names where it gets things from itself; nothing else of Gradle does.
+const GRADLE: Tool = Tool {
+    preset: "gradle",
+    file: ".gradle/gradle.properties",
+    text: "repositoryPassword=TOKEN\n",
+    variable: ("GRADLE_OPTS", "-Dunused=http://maven.example/"),
+    script: "echo 'repositories { maven { url \"http://maven.example/\" } }
+        configurations { demo }
+        dependencies { demo \"org.example:demo:1.0@txt\" }
+        task show { doLast { println configurations.demo.singleFile.text } }' > build.gradle; gradle -q show",
+    host: "maven.example",
+    cache: ".gradle/caches",
+    rule: None,
+};
+
 /// A run as a person makes it, with this policy and what the stage needs.
 fn sandbox<'lab>(stage: &Stage<'lab>, preset: &str) -> Sandbox<'lab> {
     stage.with_preset(preset).within(stage.work())
@@ -241,6 +256,31 @@ carried_tests! {
         let Some(mut stage) = Stage::with_tools(lab, &["java", "mvn"]) else { return };
         stage.publish("maven.example", "org/example/demo-parent/1.0/demo-parent-1.0.pom", PARENT);
         check(&mut stage, &MAVEN);
+    }
+
+    fn gradle_fetches_from_the_repository_of_its_project(lab) {
+        let Some(mut stage) = Stage::with_tools(lab, &["java", "gradle"]) else { return };
+        let pom = PARENT.replace("demo-parent", "demo").replace("<packaging>pom</packaging>", "");
+        stage.publish("maven.example", "org/example/demo/1.0/demo-1.0.pom", &pom);
+        stage.publish("maven.example", "org/example/demo/1.0/demo-1.0.txt", MARK);
+        let home = stage.home();
+        for place in ["from an empty home directory", "at home"] {
+            stage.empty_home();
+            let is_kept = place == "at home";
+            if is_kept {
+                let properties = GRADLE.text.replace("TOKEN", TOKEN);
+                keep(&stage, &home.join(GRADLE.file), &properties);
+                keep(&stage, &home.join(GRADLE.cache).join("kept"), "by the user");
+            }
+            let allowed = sandbox(&stage, GRADLE.preset).allow(&spelt("GET,HEAD http://maven.example"));
+            run(&mut stage, &GRADLE, allowed, place);
+            assert!(home.join(".cache/outgate").is_dir(), "{place}: its caches");
+            let cache = fs::read_dir(home.join(GRADLE.cache)).map_or(0, Iterator::count);
+            assert_eq!(cache, usize::from(is_kept), "{place}: only what was there");
+        }
+        stage.empty_work();
+        let without = sandbox(&stage, GRADLE.preset).run(&["true".to_owned()]);
+        assert!(without.stderr.contains("name the repositories of the project"), "{without}");
     }
 
     fn tools_of_go_and_ruby_fetch_from_the_configured_registry(lab) {

