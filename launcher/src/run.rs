@@ -22,7 +22,7 @@ use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::PrivateDirectory;
 use crate::reachable::missed;
-use crate::record::{self, Grants, unwritable};
+use crate::record::{self, Grants, unacceptable, unwritable};
 use crate::reload::Reread;
 use crate::scarcity::Score;
 use crate::secrets::GuardedSecrets;
@@ -127,6 +127,7 @@ fn confined<'scope>(
     let grants = Grants::new(&policy, &reach.writable, &looks);
     unwritable(grants, &options.consulted)?;
     let mut link = link(grants, opening, voice)?;
+    unacceptable(grants, options.accepted.as_deref())?;
     let unready = |reason| RunError::Unready { reason };
     placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;
     if secrets.are_read() || is_recorded_by_name(options, &policy) {
@@ -260,7 +261,9 @@ fn policy(
     for followed in crate::made::settle(policy.filesystem(), context)? {
         voice.say(&followed);
     }
-    let secrets = GuardedSecrets::of(&policy)?.hiding(options.authority.as_deref());
+    let secrets = GuardedSecrets::of(&policy)?
+        .hiding(options.authority.as_deref())
+        .closing(options.accepted.as_deref(), &policy);
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));

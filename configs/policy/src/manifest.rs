@@ -1,0 +1,196 @@
+//! Manifests: a project's policy with the commands that it is for, `outgate.toml`. What stands
+//! in it beside commands is read by [`crate::document`]. Values only: nothing here trusts one,
+//! reads a file or runs anything.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::author::Author;
+use crate::document::{self, COMMAND, DocumentReader, Item, MANIFEST_KEYS, POLICY_KEYS, RUN, Text};
+use crate::draft::Draft;
+use crate::error::PolicyErrors;
+use crate::host::shown;
+use crate::limits::{
+    COMMAND_NAME_BYTES_MAX, COMMAND_WORD_BYTES_MAX, COMMAND_WORDS_MAX, COMMANDS_MAX, NOTE_BYTES_MAX,
+};
+use crate::location::Location;
+use crate::source::{Context, Source, SourceKind};
+
+/// What a manifest says beside policies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Manifest {
+    /// What the policy of every command builds on; `None` where it does not say, and an empty
+    /// list where it builds on nothing.
+    pub extends: Option<Vec<String>>,
+    /// Its commands, by their names.
+    pub commands: Vec<ManifestCommand>,
+}
+
+/// A command of a manifest: `[run.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestCommand {
+    /// Letters, digits, `-` and `_`.
+    pub name: String,
+    /// Program and arguments: at least the program.
+    pub command: Vec<String>,
+    /// What it is for; may be empty.
+    pub about: String,
+    /// What its own policy builds on, as in [`Manifest`].
+    pub extends: Option<Vec<String>>,
+}
+
+impl Manifest {
+    /// The command of this name; without one `default`, or the only one.
+    pub fn command(&self, name: Option<&str>) -> Option<&ManifestCommand> {
+        let named = |name: &str| self.commands.iter().find(|own| own.name == name);
+        match (name, self.commands.as_slice()) {
+            (Some(name), _) => named(name),
+            (None, [only]) => Some(only),
+            (None, _) => named("default"),
+        }
+    }
+}
+
+/// The policy of a manifest for one of its commands.
+pub fn of_command(kind: SourceKind, place: &str, (name, text): (&str, &str)) -> Source {
+    Source {
+        kind,
+        place: place.to_owned(),
+        text: format!("{name}\n{text}"),
+    }
+}
+
+/// Reads the commands of a manifest, and on what each builds. Of all else, its keys are judged.
+///
+/// # Errors
+/// Every fault, with its place; the author is to blame.
+pub fn manifest(place: &str, text: &str) -> Result<Manifest, PolicyErrors> {
+    let mut found = Manifest::default();
+    let context = Context::default();
+    let mut draft = Draft::new(&context);
+    let source = of_command(SourceKind::Manifest, place, ("", text));
+    let location = Location::of(&source);
+    if !draft.is_too_long(&location) {
+        let (table, syntax) = document::parse(&mut draft, &location);
+        let mut reader = DocumentReader {
+            draft: &mut draft,
+            location: &location,
+            author: Author::User,
+            broken: syntax == document::DocumentSyntax::Broken,
+        };
+        let known = [POLICY_KEYS, MANIFEST_KEYS].concat();
+        reader.each(
+            table.get_ref(),
+            "",
+            &known,
+            |reader, key, value| match key {
+                "extends" => found.extends = Some(texts(reader, key, value)),
+                RUN => found.commands = commands(reader, value),
+                _ => {}
+            },
+        );
+    }
+    draft.order_faults(0);
+    draft.finish().map(|_| found)
+}
+
+fn texts(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Item<'_>) -> Vec<String> {
+    let texts = reader.strings(key, value).into_iter();
+    texts.map(|(_, text)| text.to_owned()).collect()
+}
+
+fn commands(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) -> Vec<ManifestCommand> {
+    let Some(table) = reader.expect_table(RUN, value) else {
+        return Vec::new();
+    };
+    if table.len() > COMMANDS_MAX {
+        let message = format!("the manifest has more than {COMMANDS_MAX} commands");
+        reader.fault(value, &message, "take some out");
+        return Vec::new();
+    }
+    // `command = …` right below `[run]`.
+    if table.values().any(|own| !own.get_ref().is_table()) {
+        let hint = "write `[run.test]`, and below it `command = [\"make\", \"test\"]`";
+        reader.fault(value, "a command has a name", hint);
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (name, item) in table {
+        let at = reader.at(name.span().start);
+        let name: &str = name.get_ref();
+        if !is_name(name) {
+            let message = format!("`{}` is no name of a command", shown(name));
+            let hint = format!(
+                "a name has letters, digits, `-` and `_`, {COMMAND_NAME_BYTES_MAX} at most, and \
+                 begins with a letter"
+            );
+            reader.draft.fault(at.error(0, message, Some(hint)));
+        }
+        if let Some(own) = item.get_ref().as_table() {
+            found.extend(command(reader, (name, item), own));
+        }
+    }
+    found
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    name.len() <= COMMAND_NAME_BYTES_MAX
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(plain)
+}
+
+fn command<'t>(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    (name, item): (&str, Item<'t>),
+    table: &'t DeTable<'t>,
+) -> Option<ManifestCommand> {
+    let mut own = ManifestCommand {
+        name: name.to_owned(),
+        command: Vec::new(),
+        about: String::new(),
+        extends: None,
+    };
+    let known = [POLICY_KEYS, COMMAND].concat();
+    let before = reader.draft.faults();
+    let mut has_command = false;
+    reader.each(table, "", &known, |reader, key, value| match key {
+        "command" => {
+            has_command = true;
+            let words = reader.strings(key, value);
+            judge(reader, value, &words);
+            own.command = words.iter().map(|(_, text)| (*text).to_owned()).collect();
+        }
+        "about" => {
+            let about = reader.string(key, value).map_or("", |(_, text)| text);
+            if about.len() > NOTE_BYTES_MAX || about.chars().any(char::is_control) {
+                let message = format!("`about` is one line of at most {NOTE_BYTES_MAX} bytes");
+                reader.fault(value, &message, "write `about = \"…\"`");
+            }
+            about.clone_into(&mut own.about);
+        }
+        "extends" => own.extends = Some(texts(reader, key, value)),
+        _ => {}
+    });
+    if !has_command {
+        reader.missing(item, "command", "command = [\"make\", \"test\"]");
+    }
+    (reader.draft.faults() == before).then_some(own)
+}
+
+/// Reports words that no program is started with.
+fn judge(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>, words: &[Text<'_, '_>]) {
+    let is_word =
+        |(_, word): &Text<'_, '_>| word.len() <= COMMAND_WORD_BYTES_MAX && !word.contains('\0');
+    let first = words.first().is_some_and(|(_, word)| !word.is_empty());
+    let is_list = matches!(value.get_ref(), DeValue::Array(_));
+    if is_list && !first {
+        let hint = "write `command = [\"make\", \"test\"]`";
+        reader.fault(value, "`command` names no program", hint);
+    } else if words.len() > COMMAND_WORDS_MAX || !words.iter().all(is_word) {
+        let message = format!(
+            "`command` has at most {COMMAND_WORDS_MAX} words of at most \
+             {COMMAND_WORD_BYTES_MAX} bytes, without NUL"
+        );
+        reader.fault(value, &message, "write a script, and name that");
+    }
+}
