@@ -33,9 +33,13 @@ mod report;
 mod run;
 mod run_options;
 mod runs;
+mod schema;
 mod show;
 mod suggested;
 mod targets;
+mod trust;
+mod trusted;
+mod up;
 mod upstream;
 mod usage;
 mod why;
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
+        args::Command::Up(options) => up::up(&options),
+        args::Command::Trust(options) => trust::trust(&options),
         args::Command::Learn(options) => learn::learn(*options),
         args::Command::Lock(options) => lock::lock(*options),
         args::Command::Why(options) => why::why(&options),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::enforced::refuse_unenforced;
+use outgate_launcher::manifest::MANIFEST_FILE;
 use outgate_launcher::run::{RunError, gateway_program};
 use outgate_launcher::sources::{PolicyTextError, SourceCollector};
 use outgate_policy::{
@@ -18,6 +19,8 @@ use crate::grants::of_run;
 use crate::policy_diff::{Diff, diff};
 use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::replay::replay;
+use crate::schema::{Schema, schema};
+use crate::trusted::{policies, told};
 use crate::{report, show};
 
 /// Exit status when an expectation fails.
@@ -34,6 +37,7 @@ Examples:
   outgate policy test agent.toml                 its [[test]] tables
   outgate policy test agent.toml --replay last   what it would change in the last run
   outgate policy diff agent.toml new.toml        what the second allows that the first does not
+  outgate policy schema --manifest               for editors: the keys of outgate.toml
   outgate policy presets                         what -P and `extends` know";
 
 const TEST_EXAMPLES: &str = "\
@@ -81,6 +85,8 @@ enum Command {
     Diff(Diff),
     /// List the shipped policies
     Presets(Presets),
+    /// Print a JSON Schema of the policy document, for editors
+    Schema(Schema),
 }
 
 /// Report every fault and warning of policy files
@@ -151,6 +157,7 @@ pub(crate) fn policy(arguments: &PolicyArguments) -> ExitCode {
         Command::Test(options) => replayed(options),
         Command::Diff(options) => diff(options),
         Command::Presets(options) => presets(options.name.as_deref()),
+        Command::Schema(options) => schema(options),
     }
 }
 
@@ -176,6 +183,12 @@ fn shown(options: &Show) -> ExitCode {
 fn check(files: &[PathBuf]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for path in files {
+        if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+            if !is_manifest_sound(path) {
+                status = ExitCode::from(WRONG);
+            }
+            continue;
+        }
         match checked(path) {
             Ok((policy, sources, _)) if !are_detectors_sound(&policy, &sources) => {
                 status = ExitCode::from(WRONG);
@@ -204,6 +217,31 @@ fn check(files: &[PathBuf]) -> ExitCode {
         }
     }
     status
+}
+
+/// Whether a manifest is one, with all policies of its commands.
+fn is_manifest_sound(path: &Path) -> bool {
+    let policies = match policies(path) {
+        Ok(policies) => policies,
+        Err(refusal) => {
+            told(&refusal);
+            return false;
+        }
+    };
+    let own = policies.iter().flat_map(|policy| {
+        let warnings = policy.warnings().iter().map(ToString::to_string);
+        warnings.chain(missing(policy)).chain(unseen(policy))
+    });
+    let mut warnings: Vec<String> = own.collect();
+    warnings.sort();
+    warnings.dedup();
+    for warning in &warnings {
+        report::warning(warning);
+    }
+    let commands = counted(policies.len(), "command");
+    let warnings = counted(warnings.len(), "warning");
+    report::line(&format!("{}: ok, {commands}, {warnings}", path.display()));
+    true
 }
 
 /// Whether there are the detectors that a policy names, and those it describes can

@@ -101,7 +101,9 @@ impl ManifestError {
             }
             Self::Odd { .. } => "put a regular file there".to_owned(),
             Self::Elsewhere { .. } => {
-                "write its path from there, as `./ci/npm.toml`, without `..` and links".to_owned()
+                "write its path from there, as `./ci/npm.toml`: letters, digits, `.`, `-` and `_`, \
+                 without `..`"
+                    .to_owned()
             }
             Self::Large { .. } | Self::Many { .. } => "take some out".to_owned(),
             Self::File { .. } | Self::Policy(_) => return None,
@@ -358,7 +360,9 @@ fn beside(by: &str, name: &str) -> Beside {
     for part in base.join(name).components() {
         match (part, part.as_os_str().to_str()) {
             (Component::CurDir, _) => {}
-            (Component::Normal(_), Some(own)) => parts.push(own.to_owned()),
+            (Component::Normal(_), Some(own)) if own.chars().all(is_plain) => {
+                parts.push(own.to_owned());
+            }
             _ => return Beside::Elsewhere,
         }
     }
@@ -366,6 +370,12 @@ fn beside(by: &str, name: &str) -> Beside {
         return Beside::Elsewhere;
     }
     Beside::File(parts.join("/"))
+}
+
+/// Whether a sign may stand in the name of a file: it is told as the place of what the file
+/// says, and no other may pass for one of a shipped policy, or as several.
+fn is_plain(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || "._-+@".contains(sign)
 }
 
 fn document(path: &str, text: &str) -> Source {
@@ -385,6 +395,24 @@ pub enum ManifestTrust {
     Unread,
 }
 
+/// The policy that a manifest has for one of its commands, as it was read.
+#[derive(Debug, Clone)]
+pub struct ManifestPolicy {
+    files: ManifestFiles,
+    command: String,
+    trust: ManifestTrust,
+}
+
+impl ManifestPolicy {
+    /// Adds it, and what it builds on.
+    ///
+    /// # Errors
+    /// [`PolicyTextError`]: a shipped policy that there is none of, or a fault.
+    pub fn collect(&self, collector: &mut SourceCollector) -> Result<(), PolicyTextError> {
+        self.files.collect(collector, (&self.command, self.trust))
+    }
+}
+
 impl ManifestFiles {
     /// Where the manifest lies.
     pub fn path(&self) -> PathBuf {
@@ -396,11 +424,16 @@ impl ManifestFiles {
         self.files.first().map_or("", |(_, text)| text)
     }
 
-    /// Adds the policy of one of the commands, by its name, and what that builds on.
-    ///
-    /// # Errors
-    /// [`PolicyTextError`]: a shipped policy that there is none of, or a fault.
-    pub fn collect(
+    /// The policy of one of the commands, by its name.
+    pub fn policy(&self, command: &str, trust: ManifestTrust) -> ManifestPolicy {
+        ManifestPolicy {
+            files: self.clone(),
+            command: command.to_owned(),
+            trust,
+        }
+    }
+
+    fn collect(
         &self,
         collector: &mut SourceCollector,
         (command, trust): (&str, ManifestTrust),

@@ -194,3 +194,118 @@ fn judge(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>, words: &[Text
         reader.fault(value, &message, "write a script, and name that");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Process;
+    use crate::{Verdict, compile, question::Question};
+
+    const TEXT: &str = "\
+extends = [\"dev-tools\"]
+deny = [\"* */admin/**\"]
+
+[run.test]
+command = [\"make\", \"test\"]
+about = \"unit tests\"
+
+[run.deps]
+command = [\"npm\", \"ci\"]
+extends = [\"./ci/npm.toml\"]
+allow = [\"http://a.test\"]
+[run.deps.limits]
+processes = 7
+";
+
+    #[test]
+    fn commands_are_read_with_what_they_build_on() {
+        let found = manifest("outgate.toml", TEXT).unwrap();
+        assert_eq!(found.extends, Some(vec!["dev-tools".to_owned()]));
+        let names: Vec<&str> = found.commands.iter().map(|own| &*own.name).collect();
+        assert_eq!(names.len(), 2);
+        let test = found.command(Some("test")).unwrap();
+        assert_eq!(
+            (&test.command[..], &*test.about),
+            (&["make".to_owned(), "test".to_owned()][..], "unit tests")
+        );
+        assert_eq!(test.extends, None);
+        let deps = found.command(Some("deps")).unwrap();
+        assert_eq!(deps.extends, Some(vec!["./ci/npm.toml".to_owned()]));
+        // Of several none is meant by no name, but `default`.
+        assert_eq!(found.command(None), None);
+        let only = manifest("m", "[run.x]\ncommand = [\"true\"]").unwrap();
+        assert_eq!(only.command(None).map(|own| &*own.name), Some("x"));
+        let two = "[run.x]\ncommand = [\"a\"]\n[run.default]\ncommand = [\"b\"]";
+        let two = manifest("m", two).unwrap();
+        assert_eq!(two.command(None).map(|own| &*own.name), Some("default"));
+    }
+
+    #[test]
+    fn a_policy_is_that_of_one_command_and_narrows_where_nobody_accepted_it() {
+        let judged = |kind, name: &str, text: &str, url: &str| {
+            let source = of_command(kind, "outgate.toml", (name, text));
+            let policy =
+                compile(&[source], &Context::nowhere()).map_err(|errors| errors.to_string())?;
+            let question = Question::parse(url).unwrap();
+            let verdict = policy.answer(&question, Process { executable: "" });
+            Ok::<_, String>(matches!(verdict, Verdict::Allow(_)))
+        };
+        let accepted = |name: &str, url: &str| judged(SourceKind::Manifest, name, TEXT, url);
+        assert_eq!(accepted("deps", "http://a.test/x"), Ok(true));
+        assert_eq!(accepted("deps", "http://a.test/admin/x"), Ok(false));
+        assert_eq!(accepted("test", "http://a.test/x"), Ok(false));
+        let unread =
+            |text: &str| judged(SourceKind::UntrustedManifest, "x", text, "http://a.test/x");
+        for text in [
+            "allow = [\"a.test\"]\n[run.x]\ncommand = [\"true\"]",
+            "extends = []\n[run.x]\ncommand = [\"true\"]",
+            "[run.x]\ncommand = [\"true\"]\nallow = [\"a.test\"]",
+            "[run.x]\ncommand = [\"true\"]\n[run.x.filesystem]\nwrite = [\"/\"]",
+            "[run.x]\ncommand = [\"true\"]\n[run.x.environment.set]\nA = \"b\"",
+        ] {
+            let message = unread(text).unwrap_err();
+            assert!(message.contains("only narrows"), "{text}: {message}");
+        }
+        // What another command is granted is not this one's.
+        let other =
+            "[run.y]\ncommand = [\"true\"]\nallow = [\"a.test\"]\n[run.x]\ncommand = [\"true\"]";
+        assert_eq!(unread(other), Ok(false));
+        let fault = accepted("deps", "http://a.test/x").and(judged(
+            SourceKind::Manifest,
+            "x",
+            "\n[run.x]\ncommand = [\"a\"]\nallow = [\"*.\"]",
+            "http://a.test/",
+        ));
+        assert!(fault.unwrap_err().contains("outgate.toml:4:11"));
+    }
+
+    #[test]
+    fn what_names_no_command_is_told_with_its_place() {
+        for (text, told) in [
+            ("run = 1", "outgate.toml:1:7"),
+            ("[run]\ncommand = [\"x\"]", "a command has a name"),
+            ("[run.\"a b\"]\ncommand = [\"x\"]", "no name of a command"),
+            ("[run.\"a\\nb\"]\ncommand = [\"x\"]", "no name of a command"),
+            ("[run.-x]\ncommand = [\"x\"]", "no name of a command"),
+            ("[run.x]", "`command` is missing"),
+            ("[run.x]\ncommand = []", "names no program"),
+            ("[run.x]\ncommand = [\"\"]", "names no program"),
+            (
+                "[run.x]\ncommand = \"make test\"",
+                "must be a list of texts",
+            ),
+            ("[run.x]\ncommand = [\"a\\u0000b\"]", "without NUL"),
+            ("[run.x]\ncommand = [\"a\"]\nabout = \"a\\nb\"", "one line"),
+            ("[run.x]\ncomand = [\"a\"]", "did you mean `command`?"),
+            ("comand = 1", "unknown key"),
+            ("[run.x\n", "outgate.toml:1:"),
+        ] {
+            let errors = manifest("outgate.toml", text).unwrap_err().to_string();
+            assert!(errors.contains(told), "{text}: {errors}");
+        }
+        let many: String = (0..=COMMANDS_MAX)
+            .map(|number| format!("[run.x{number}]\ncommand = [\"a\"]\n"))
+            .collect();
+        assert!(manifest("m", &many).is_err());
+    }
+}

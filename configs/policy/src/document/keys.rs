@@ -278,3 +278,111 @@ pub(crate) const TESTS: &[Key] = &[
     needed("policy", Texts, "The policy that the tests are about"),
     free("test", Tables(TEST), "What `outgate policy test` expects"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, Source, SourceKind, compile};
+
+    /// What is wrong with a document.
+    fn faults(text: &str) -> String {
+        let source = Source {
+            kind: SourceKind::Document,
+            place: "t".to_owned(),
+            text: text.to_owned(),
+        };
+        let compiled = compile(&[source], &Context::nowhere());
+        compiled.map_or_else(|errors| errors.to_string(), |_| String::new())
+    }
+
+    /// Every key with the tables around it, and whether the innermost one is in a list.
+    fn each(keys: &'static [Key], around: &[String], see: &mut dyn FnMut(&[String], &Key)) {
+        for key in keys {
+            // What tests expect is read elsewhere.
+            if key.name == "test" {
+                continue;
+            }
+            see(around, key);
+            let header = |open: &str, close: &str| {
+                let names = around.iter().map(|own| own.trim_matches(['[', ']']));
+                let path: Vec<&str> = names.chain([key.name]).collect();
+                let mut all = around.to_vec();
+                all.clear();
+                all.push(format!("{open}{}{close}", path.join(".")));
+                all
+            };
+            match key.value {
+                Table(own) => each(own, &header("[", "]"), see),
+                Tables(own) | Rules(own) => {
+                    each(own, &header("[[", "]]"), see);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_reader_takes_of_each_key_what_the_table_says() {
+        let mut seen = 0;
+        each(POLICY_KEYS, &[], &mut |around, key| {
+            seen += 1;
+            let header = around.concat();
+            let given = |value: &str| faults(&format!("{header}\n{} = {value}\n", key.name));
+            let name = format!("{header} {}", key.name);
+            let is_of_kind = |said: &str| {
+                !said.contains(&format!("`{}` must be", key.name))
+                    && !said.contains("must be a list")
+                    && !said.contains("must be a table")
+                    && !said.contains("must be a rule")
+                    && !said.contains("unknown key")
+            };
+            // One of the right kind, and one of another.
+            let (right, wrong) = match key.value {
+                Text | Quantity(_) => ("\"x\"", "7"),
+                Texts => ("[\"x\"]", "\"x\""),
+                Switch => ("true", "\"x\""),
+                Count => ("7", "\"7\""),
+                Word(words) => {
+                    for word in words() {
+                        let said = given(&format!("\"{word}\""));
+                        assert!(!said.contains("is no value"), "{name} = {word}: {said}");
+                    }
+                    assert!(given("\"x-no-word\"").contains("is no value"), "{name}");
+                    continue_with(&name, &given("7"));
+                    return;
+                }
+                Table(_) => ("{}", "7"),
+                Tables(_) => ("[{}]", "7"),
+                Rules(_) => ("[\"a.test\", {}]", "7"),
+                TextMap => ("{ a = \"b\" }", "7"),
+                Policies(_) => return,
+            };
+            let said = given(right);
+            assert!(is_of_kind(&said), "{name} = {right}: {said}");
+            let said = given(wrong);
+            assert!(!is_of_kind(&said), "{name} = {wrong}: {said}");
+        });
+        assert!(seen > 70, "{seen} keys were seen");
+    }
+
+    fn continue_with(name: &str, said: &str) {
+        assert!(said.contains("must be one of"), "{name}: {said}");
+    }
+
+    #[test]
+    fn a_needed_key_is_missed_and_no_other_is() {
+        let mut lists = 0;
+        each(POLICY_KEYS, &[], &mut |around, key| {
+            let (Tables(keys) | Rules(keys)) = key.value else {
+                return;
+            };
+            lists += 1;
+            let names = around.iter().map(|own| own.trim_matches(['[', ']']));
+            let path: Vec<&str> = names.chain([key.name]).collect();
+            let said = faults(&format!("[[{}]]\n", path.join(".")));
+            let is_needed = keys.iter().any(|own| own.need == KeyNeed::Always);
+            assert_eq!(is_needed, !said.is_empty(), "{}: {said}", path.join("."));
+        });
+        assert!(lists >= 10, "{lists}");
+    }
+}
