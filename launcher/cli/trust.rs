@@ -61,7 +61,11 @@ pub(crate) struct Trust {
 
 /// Does what the options say.
 pub(crate) fn trust(options: &Trust) -> ExitCode {
-    let from = options.directory.clone().unwrap_or_else(|| ".".into());
+    let mut from = options.directory.clone().unwrap_or_else(|| ".".into());
+    if from.ends_with(MANIFEST_FILE) {
+        from.pop();
+        from.push(".");
+    }
     let done = if std::env::var_os(denials::VARIABLE).is_some() {
         let message = "nothing is accepted inside a run".to_owned();
         Err((message, Some("run `outgate trust` outside".to_owned())))
@@ -251,9 +255,9 @@ fn changed(
     let old = manifest(MANIFEST_FILE, old)
         .ok()
         .map(|manifest| ManifestFiles {
-            directory: own.directory.clone(),
             manifest,
             files: before.files.clone(),
+            ..own.clone()
         });
     let commands = |files: &ManifestFiles| files.manifest.commands.clone();
     let gone = old.iter().flat_map(commands);

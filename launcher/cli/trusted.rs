@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_launcher::accepted::{AcceptedManifest, AcceptedManifests, accepted_directory};
 use outgate_launcher::manifest::{ManifestFiles, ManifestTrust, found};
-use outgate_policy::Policy;
+use outgate_policy::{Policy, printable};
 
 use crate::policy_options::PolicyOptions;
 use crate::report;
@@ -60,8 +60,13 @@ pub(crate) fn kept(error: &std::io::Error) -> Refusal {
 
 /// Goes where a manifest lies: paths in it begin there, and its commands run there.
 pub(crate) fn enter(own: &ManifestFiles) -> Result<(), Refusal> {
-    let went = std::env::set_current_dir(&own.directory);
-    went.map_err(|error| (format!("`{}`: {error}", own.directory.display()), None))
+    let shown = own.directory.display();
+    let went = std::env::set_current_dir(own.place.reach()).and_then(|()| std::env::current_dir());
+    match went {
+        Ok(here) if here == own.directory => Ok(()),
+        Ok(_) => Err((format!("`{shown}` is elsewhere by now"), None)),
+        Err(error) => Err((format!("`{shown}`: {error}"), None)),
+    }
 }
 
 /// The policy that a command of a manifest has once it is accepted, or a plain run.
@@ -97,8 +102,18 @@ pub(crate) fn policies(path: &Path) -> Result<Vec<Policy>, Refusal> {
 
 /// Tells a refusal.
 pub(crate) fn told((message, hint): &Refusal) {
+    // Names in it are of whoever wrote the manifest.
+    let mut text = String::new();
+    for line in message.lines() {
+        text.push_str(match (text.is_empty(), line.starts_with(' ')) {
+            (true, _) => "",
+            (false, true) => "\n",
+            (false, false) => "\noutgate: ",
+        });
+        text.push_str(&printable(line));
+    }
     match hint {
-        Some(hint) => drop(report::wrong_with_hint(message, hint)),
-        None => drop(report::wrong(message)),
+        Some(hint) => drop(report::wrong_with_hint(&text, &printable(hint))),
+        None => drop(report::wrong(&text)),
     }
 }

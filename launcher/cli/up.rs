@@ -165,32 +165,24 @@ fn chosen<'m>(
     Err((message, Some(hint)))
 }
 
-/// How far the manifest is trusted: not at all where it would grant and nobody accepted it.
+/// How far the manifest is trusted: not at all where it would grant and nobody accepted it, or
+/// is another than was accepted.
 fn trust(own: &ManifestFiles, command: &ManifestCommand) -> Result<ManifestTrust, Refusal> {
-    let standing = standing(own)?;
-    if let Standing::Accepted = standing {
-        return Ok(ManifestTrust::Accepted);
-    }
-    if narrows(own, command) {
-        return Ok(ManifestTrust::Unread);
-    }
     let path = printable(&own.path().display().to_string());
-    let (message, hint) = match standing {
-        Standing::Changed(_) => (
-            format!(
-                "`{path}` is not as you accepted it, and `{}` would be granted more than by a \
-                     plain `outgate run`",
-                command.name
-            ),
-            "`outgate trust` shows what changed, and asks whether you accept it",
-        ),
-        Standing::Accepted | Standing::Unread => (
+    let (message, hint) = match standing(own)? {
+        Standing::Accepted => return Ok(ManifestTrust::Accepted),
+        Standing::Unread if narrows(own, command) => return Ok(ManifestTrust::Unread),
+        Standing::Unread => (
             format!(
                 "`{path}` grants `{}` more than a plain `outgate run` does, and you have not \
-                     accepted it",
+                 accepted it",
                 command.name
             ),
             "`outgate trust` shows what it grants, and asks whether you accept it",
+        ),
+        Standing::Changed(_) => (
+            format!("`{path}` is not as you accepted it"),
+            "`outgate trust` shows what changed, and asks whether you accept it",
         ),
     };
     Err((message, Some(hint.to_owned())))

@@ -17,6 +17,7 @@ use outgate_policy::{
 };
 
 use crate::limits::DOCUMENTS_MAX;
+use crate::private::HeldDirectory;
 use crate::sources::{PolicyTextError, SourceCollector};
 
 /// The name of such a file.
@@ -116,8 +117,10 @@ const WRITABLE: &str = "may be written by others than its owner";
 const FOREIGN: &str = "belongs to another user";
 
 /// A manifest and the files that it builds on, as they were read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ManifestFiles {
+    /// The directory itself, whatever its path leads to by now.
+    pub place: HeldDirectory,
     /// The directory it lies in, without links.
     pub directory: PathBuf,
     /// What it says beside policies.
@@ -268,7 +271,13 @@ fn read(here: &Looked, file: OwnedFd) -> Result<ManifestFiles, ManifestError> {
     if let Some(files) = reading.files.get_mut(1..) {
         files.sort();
     }
+    let number = here.directory.as_raw_fd();
+    let held = HeldDirectory::open(Path::new(&format!("/proc/self/fd/{number}")));
     Ok(ManifestFiles {
+        place: held.map_err(|source| ManifestError::File {
+            path: reading.directory.display().to_string(),
+            source,
+        })?,
         directory: reading.directory,
         manifest: found,
         files: reading.files,

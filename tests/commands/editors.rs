@@ -47,7 +47,7 @@ fn fault(schema: &Value, value: &Value, at: &str) -> Option<String> {
         "integer" => value.is_i64() || value.is_u64(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        kind => panic!("the schema has a type of `{kind}`"),
+        kind => return Some(format!("the schema has a type of `{kind}`")),
     };
     if !is_kind {
         return Some(format!("{at}: of another type: {value}"));
@@ -85,7 +85,7 @@ fn fault(schema: &Value, value: &Value, at: &str) -> Option<String> {
             (Some(known), _) => fault(known, value, &at),
             (None, Some(Value::Bool(false))) => Some(format!("{at}: no such key")),
             (None, Some(others)) => fault(others, value, &at),
-            (None, None) => panic!("{at}: the schema leaves it open"),
+            (None, None) => Some(format!("{at}: the schema leaves it open")),
         }
     })
 }
@@ -149,9 +149,13 @@ fn every_policy_here_is_as_the_schema_says() {
     let all = policies();
     assert!(all.len() > 60, "{} policies were found", all.len());
     for (name, text) in all {
-        let Some(value) = parsed(&text) else {
-            panic!("{name} is no TOML:\n{text}");
-        };
+        let value = parsed(&text);
+        assert!(
+            value.is_some(),
+            "{name} is no TOML:
+{text}"
+        );
+        let value = value.unwrap_or_default();
         assert_eq!(fault(&policy, &value, "$"), None, "{name}");
         // A manifest is a policy with commands.
         assert_eq!(fault(&manifest, &value, "$"), None, "{name}");

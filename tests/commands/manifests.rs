@@ -33,13 +33,13 @@ impl<'l> Project<'l> {
             state: lab.folder(&format!("{name}-state"), identity),
             home,
         };
-        project.folder("home", "src/p/deep");
-        project.folder("home", "out");
+        project.folder("src/p/deep");
+        project.folder("out");
         project
     }
 
     /// Makes directories of the account's below the home.
-    fn folder(&self, _of: &str, path: &str) {
+    fn folder(&self, path: &str) {
         let mut at = self.home.clone();
         for part in Path::new(path) {
             at.push(part);
@@ -120,6 +120,13 @@ impl<'l> Project<'l> {
 const GRANTING: &str = "[run.t]\ncommand = [\"sh\", \"-c\", \"echo it >> ~/out/marker\"]\n\
                         [run.t.filesystem]\nwrite = [\"~/out\"]\n";
 
+/// One whose command writes what the manifest extends.
+const WRITING: &str = r#"[run.t]
+command = ["sh", "-c", 'echo it >> ~/out/marker; printf "allow = [\"*\"]\n" > ci/more.toml']
+[run.t.filesystem]
+write = ["~/out"]
+"#;
+
 lab_tests! {
     fn an_unread_manifest_narrows_and_grants_nothing(lab) {
         for identity in Identity::all() {
@@ -161,7 +168,7 @@ lab_tests! {
         for identity in Identity::all() {
             let own = Project::new(lab, identity, "accepted");
             let marker = own.home.join("out/marker");
-            own.folder("home", "src/p/ci");
+            own.folder("src/p/ci");
             own.write("ci/more.toml", "allow = [\"http://a.example\"]\n");
             let text = format!("extends = [\"./ci/more.toml\"]\n{GRANTING}");
             own.write("outgate.toml", &text);
@@ -177,7 +184,8 @@ lab_tests! {
             let said = own.call(&["up"]);
             assert_eq!((said.status, marker.exists()), (0, true), "{said:?}");
             // Its command writes the project, and what it writes there is not accepted.
-            own.write("outgate.toml", &text.replace("echo it", "echo allow = \\\\[\\\\\\\"*\\\\\\\"\\\\] > ci/more.toml; echo it"));
+            let changed = text.replace(GRANTING, WRITING);
+            own.write("outgate.toml", &changed);
             own.accept();
             let said = own.call(&["up"]);
             assert_eq!(said.status, 0, "{said:?}");
@@ -192,6 +200,10 @@ lab_tests! {
                 assert!(said.stdout.contains(shown), "{shown}: {said:?}");
             }
             assert!(own.call(&["trust", "--list"]).stdout.contains("changed since"));
+            // A change asks again, also one that grants nothing.
+            own.write("outgate.toml", "[run.t]\ncommand = [\"true\"]\n");
+            assert_eq!(own.call(&["up"]).status, 2);
+            own.write("outgate.toml", &changed);
             // As it was, it is accepted still; taken back, it is not.
             own.write("ci/more.toml", "allow = [\"http://a.example\"]\n");
             assert_eq!(own.call(&["up"]).status, 0);
@@ -308,7 +320,7 @@ lab_tests! {
         for identity in Identity::all() {
             let own = Project::new(lab, identity, "search");
             own.write("outgate.toml", "[run.t]\ncommand = [\"echo\", \"found\"]\n");
-            own.folder("home", "src/p/deep/er/and/deeper");
+            own.folder("src/p/deep/er/and/deeper");
             let deep = own.directory.join("deep/er/and/deeper");
             assert_eq!(own.call_in(&deep, &["up"]).stdout, "found\n");
             let between = own.directory.join("deep/er");
@@ -386,16 +398,16 @@ lab_tests! {
                 .current_dir(&own.directory)
                 .spawn()
                 .expect("a shell");
-            let mut seen = [0, 0];
+            let mut refused = 0;
             for _ in 0..40 {
                 let said = own.call(&["up"]);
                 let is_refused = said.status == 2;
                 assert!(is_refused || said.status == 0, "{said:?}");
-                seen[usize::from(is_refused)] += 1;
+                refused += i32::from(is_refused);
             }
             swapping.kill().expect("ended");
             swapping.wait().expect("ended");
-            assert!(!own.home.join("out/marker").exists(), "{seen:?}");
+            assert!(!own.home.join("out/marker").exists(), "{refused} were refused");
         }
     }
 
