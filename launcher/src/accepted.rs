@@ -247,3 +247,53 @@ fn name(path: &Path) -> OsString {
 fn odd(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(path: &str, files: &[(&str, &str)]) -> AcceptedManifest {
+        let files = files.iter();
+        AcceptedManifest {
+            path: path.into(),
+            files: files
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_cut_or_longer_is() {
+        let own = manifest(
+            "/p/outgate.toml",
+            &[("outgate.toml", "a\n"), ("b.toml", "")],
+        );
+        let bytes = own.encoded();
+        assert_eq!(AcceptedManifest::decoded(&bytes), Some(own.clone()));
+        let ends = [
+            bytes.len() - 4 - "b.toml".len() - 4,
+            MAGIC.len() + 4 + "/p/outgate.toml".len(),
+        ];
+        for cut in (0..bytes.len()).filter(|cut| !ends.contains(cut)) {
+            assert_eq!(AcceptedManifest::decoded(&bytes[..cut]), None, "{cut}");
+        }
+        assert_eq!(
+            AcceptedManifest::decoded(&[&bytes[..], b"x"].concat()),
+            None
+        );
+    }
+
+    #[test]
+    fn nothing_else_has_the_same_hash() {
+        let own = manifest("/p/outgate.toml", &[("outgate.toml", "ab")]);
+        for other in [
+            manifest("/q/outgate.toml", &[("outgate.toml", "ab")]),
+            manifest("/p/outgate.toml", &[("outgate.toml", "a")]),
+            manifest("/p/outgate.toml", &[("outgate.toml", "a"), ("b", "")]),
+            manifest("/p/outgate.toml", &[("outgate.tomla", "b")]),
+            manifest("/p/outgate.toml", &[]),
+        ] {
+            assert_ne!(own.hash(), other.hash(), "{other:?}");
+        }
+    }
+}

@@ -496,3 +496,33 @@ impl ManifestFiles {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_file_beside_the_one_it_stands_in_or_none() {
+        let file = |path: &str| Beside::File(path.to_owned());
+        for (by, name, meant) in [
+            ("outgate.toml", "dev-tools", Beside::Preset),
+            ("outgate.toml", "no-such-preset", Beside::Preset),
+            ("outgate.toml", "./a.toml", file("a.toml")),
+            ("outgate.toml", "a.toml", file("a.toml")),
+            ("outgate.toml", "ci//./a.toml", file("ci/a.toml")),
+            ("ci/a.toml", "./b.toml", file("ci/b.toml")),
+            ("ci/a.toml", "../b.toml", Beside::Elsewhere),
+            ("outgate.toml", "ci/../a.toml", Beside::Elsewhere),
+            ("outgate.toml", "/etc/a.toml", Beside::Elsewhere),
+            ("outgate.toml", "~/a.toml", Beside::Elsewhere),
+            ("outgate.toml", "./preset `base`", Beside::Elsewhere),
+            ("outgate.toml", "./a b.toml", Beside::Elsewhere),
+            ("outgate.toml", "./a\n.toml", Beside::Elsewhere),
+            ("outgate.toml", "./\u{e4}.toml", Beside::Elsewhere),
+            ("outgate.toml", ".", Beside::Elsewhere),
+            ("outgate.toml", "/", Beside::Elsewhere),
+        ] {
+            assert_eq!(beside(by, name), meant, "{by}: {name:?}");
+        }
+    }
+}
