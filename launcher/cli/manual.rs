@@ -104,12 +104,13 @@ const ZSH_NAMES: &str = r#"_outgate() {
 const FISH_NAMES: &str = r#"
 complete -c outgate -n "__fish_outgate_using_subcommand up" -f -a "(outgate up --names 2>/dev/null)""#;
 
-/// Modes of detectors, as `--detector` takes them.
-fn detectors() -> Vec<String> {
+/// Modes of detectors, as `--detector` takes them. They stay as long as the program, which
+/// prints a script and ends.
+fn detectors() -> Vec<&'static str> {
     let all = Detectors::shipped();
     let ids = all.iter().map(|own| own.id.to_string());
     let modes = |id: String| ["block", "warn", "off"].map(|mode| format!("{id}={mode}"));
-    ids.flat_map(modes).collect()
+    ids.flat_map(modes).map(|text| &*text.leak()).collect()
 }
 
 /// The command line with what only completions need: names of shipped policies and detectors,
