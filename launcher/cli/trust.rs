@@ -159,10 +159,21 @@ fn beyond(policy: &Policy, plain: &Policy) -> Vec<(&'static str, Row)> {
         .collect()
 }
 
-/// The name of the shipped policy that a path comes from.
-fn shipped(row: &Row) -> Option<&str> {
+/// What is shown of shipped policies line by line.
+const ALWAYS: [&str; 6] = [
+    "rules",
+    "pins",
+    "certificates",
+    "secrets",
+    "scan",
+    "listening",
+];
+
+/// The name of the shipped policy of which a line is only counted.
+fn shipped<'r>((title, row): (&str, &'r Row)) -> Option<&'r str> {
     let name = row.place.strip_prefix("preset `")?;
-    name.split_once('`').map(|(name, _)| name)
+    let (name, _) = name.split_once('`')?;
+    (!ALWAYS.contains(&title)).then_some(name)
 }
 
 /// Shows one command, and what it is granted.
@@ -176,70 +187,74 @@ fn show(command: &ManifestCommand, policy: &Policy, plain: &Policy) {
     if rows.is_empty() {
         report::line("  nothing beyond a plain `outgate run`");
     }
-    // What is shipped was read by who installed it: how much is enough.
-    let mut files: BTreeMap<String, usize> = BTreeMap::new();
+    // What is shipped was read by who installed it: how much is enough, but for hosts.
+    let mut short: BTreeMap<String, usize> = BTreeMap::new();
     for (title, row) in &rows {
-        if let ("files", Some(name)) = (*title, shipped(row)) {
-            let count = files.entry(name.to_owned()).or_default();
+        if let Some(name) = shipped((title, row)) {
+            let count = short.entry(name.to_owned()).or_default();
             *count = count.saturating_add(1);
             continue;
         }
-        let what = printable(&row.what);
-        let kind = if row.kind == "secret" {
-            "secret"
-        } else {
-            title
-        };
-        report::line(&format!(
-            "  {kind:<11} {:<6} {what}  ({})",
-            row.kind,
-            printable(&row.place)
-        ));
+        let (what, place) = (printable(&row.what), printable(&row.place));
+        report::line(&format!("  {title:<12} {:<7} {what}  ({place})", row.kind));
     }
-    for (name, count) in files {
+    for (name, count) in short {
         report::line(&format!(
-            "  {:<11} {count} paths of `{name}` (`outgate policy presets {name}` lists them)",
-            "files"
+            "  {:<12} {count} files, variables and settings of `{name}`: `outgate policy presets {name}`",
+            "shipped"
         ));
     }
 }
 
+/// A kind of line that is counted.
+type Counted = fn(&str, &Row) -> bool;
+
+/// What one and several of a kind are called, and what is of it.
+const COUNTED: [(&str, &str, Counted); 6] = [
+    ("rule that allows", "rules that allow", |title, row| {
+        title == "rules" && row.kind != "deny"
+    }),
+    ("path to write", "paths to write", |_, row| {
+        row.kind == "write"
+    }),
+    ("path to read", "paths to read", |_, row| row.kind == "read"),
+    ("port to listen on", "ports to listen on", |title, _| {
+        title == "listening"
+    }),
+    ("secret", "secrets", |title, _| title == "secrets"),
+    (
+        "command run outside for a secret",
+        "commands run outside for secrets",
+        |title, row| title == "secrets" && row.what.contains("cmd:"),
+    ),
+];
+
 /// What there is, counted: the last that is read before the question.
 fn in_short(policies: &[(&ManifestCommand, Policy)], plain: &Policy) -> String {
-    let mut parts = Vec::new();
-    let all: Vec<(&'static str, Row)> = policies
+    let all = policies
         .iter()
-        .flat_map(|(_, policy)| beyond(policy, plain))
-        .collect();
-    let count = |is: &dyn Fn(&(&'static str, Row)) -> bool| {
-        let mut found: Vec<&(&'static str, Row)> = Vec::new();
-        for own in all.iter().filter(|own| is(own)) {
-            if !found.contains(&own) {
-                found.push(own);
-            }
-        }
-        found.len()
-    };
-    let kinds: [(&str, &dyn Fn(&(&'static str, Row)) -> bool); 6] = [
-        ("rules that allow", &|(title, row)| {
-            *title == "rules" && row.kind != "deny"
-        }),
-        ("paths to write", &|(_, row)| row.kind == "write"),
-        ("paths to read", &|(_, row)| row.kind == "read"),
-        ("ports to listen on", &|(title, _)| *title == "listening"),
-        ("secrets", &|(title, _)| *title == "secrets"),
-        ("programs run outside for a secret", &|(title, row)| {
-            *title == "secrets" && row.what.contains("cmd:")
-        }),
-    ];
-    for (what, is) in kinds {
-        let found = count(is);
-        if found > 0 {
-            parts.push(format!("{found} {what}"));
+        .flat_map(|(_, policy)| beyond(policy, plain));
+    let (mut rows, mut names): (Vec<(&str, Row)>, Vec<String>) = (Vec::new(), Vec::new());
+    for own in all {
+        match shipped((own.0, &own.1)) {
+            Some(name) if !names.iter().any(|known| known == name) => names.push(name.to_owned()),
+            None if !rows.contains(&own) => rows.push(own),
+            Some(_) | None => {}
         }
     }
-    if parts.is_empty() {
+    let mut parts = Vec::new();
+    for (one, several, is) in COUNTED {
+        match rows.iter().filter(|(title, row)| is(title, row)).count() {
+            0 => {}
+            1 => parts.push(format!("1 {one}")),
+            count => parts.push(format!("{count} {several}")),
+        }
+    }
+    parts.extend(names.iter().map(|name| format!("what `{name}` gives")));
+    if rows.is_empty() && names.is_empty() {
         parts.push("nothing beyond a plain `outgate run`".to_owned());
+    } else if parts.is_empty() {
+        parts.push("no rules, paths, ports and secrets beyond a plain `outgate run`".to_owned());
     }
     format!("in short: {}", parts.join(", "))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_launcher::accepted::{AcceptedManifest, AcceptedManifests, accepted_directory};
 use outgate_launcher::manifest::{ManifestFiles, ManifestTrust, found};
-use outgate_policy::{Policy, printable};
+use outgate_policy::{Policy, legible};
 
 use crate::policy_options::PolicyOptions;
 use crate::report;
@@ -85,7 +85,8 @@ pub(crate) fn policy(own: Option<(&ManifestFiles, &str)>) -> Result<Policy, Refu
 /// The policies of the manifest at a path, as their commands would have them once it is
 /// accepted.
 pub(crate) fn policies(path: &Path) -> Result<Vec<Policy>, Refusal> {
-    let own = manifest(path.parent().unwrap_or(Path::new("")))?;
+    let above = path.parent().unwrap_or(path);
+    let own = manifest(&Path::new(".").join(above))?;
     let here = std::env::current_dir().map_err(|error| (error.to_string(), None))?;
     enter(&own)?;
     let mut names: Vec<&str> = own.manifest.commands.iter().map(|own| &*own.name).collect();
@@ -110,10 +111,10 @@ pub(crate) fn told((message, hint): &Refusal) {
             (false, true) => "\n",
             (false, false) => "\noutgate: ",
         });
-        text.push_str(&printable(line));
+        text.push_str(&legible(line));
     }
     match hint {
-        Some(hint) => drop(report::wrong_with_hint(&text, &printable(hint))),
+        Some(hint) => drop(report::wrong_with_hint(&text, &legible(hint))),
         None => drop(report::wrong(&text)),
     }
 }

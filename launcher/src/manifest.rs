@@ -13,7 +13,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::Uid;
 use outgate_policy::{
-    Manifest, PolicyErrors, Source, SourceKind, extends, manifest, of_command, preset,
+    Manifest, PolicyErrors, Source, SourceKind, extends, manifest, of_command, preset, printable,
 };
 
 use crate::limits::DOCUMENTS_MAX;
@@ -296,7 +296,7 @@ impl Reading<'_> {
             Beside::File(path) => Ok(Some(path)),
             Beside::Elsewhere => Err(ManifestError::Elsewhere {
                 path: self.shown(by),
-                name: name.to_owned(),
+                name: printable(name),
             }),
         }
     }

