@@ -10,6 +10,7 @@ mod args;
 mod ca;
 mod check;
 mod clients;
+mod doubts;
 mod duration;
 mod failure;
 mod gateway;

@@ -11,10 +11,11 @@ use outgate_launcher::manifest::MANIFEST_FILE;
 use outgate_launcher::run::{RunError, gateway_program};
 use outgate_launcher::sources::{PolicyTextError, SourceCollector};
 use outgate_policy::{
-    Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind,
-    Verdict, compile, expectations, preset_kind, preset_names, preset_title,
+    Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind, Verdict,
+    compile, expectations, preset_kind, preset_names, preset_title,
 };
 
+use crate::doubts::{missing, unseen};
 use crate::grants::of_run;
 use crate::policy_diff::{Diff, diff};
 use crate::policy_options::{PolicyOptions, context, surroundings};
@@ -267,52 +268,6 @@ fn are_detectors_sound(policy: &Policy, sources: &[Source]) -> bool {
             false
         }
     }
-}
-
-/// Paths that must be there and are not, in words.
-fn missing(policy: &Policy) -> Vec<String> {
-    let files = policy.filesystem();
-    let grants = files.read.iter().chain(&files.write);
-    grants
-        .filter(|grant| !grant.optional && show::is_absent(grant))
-        .map(|grant| {
-            let (place, path) = (&grant.place, &grant.path);
-            format!("{place}: `{path}` is not on this machine, so a run here is refused")
-        })
-        .collect()
-}
-
-/// Rules that do less, or more, than their authors may think where TLS stays
-/// closed, in words.
-fn unseen(policy: &Policy) -> Vec<String> {
-    policy
-        .unseen()
-        .map(|rule| {
-            let (place, text) = (&rule.place, &rule.text);
-            let (effect, repair) = match rule.effect {
-                Effect::Allow | Effect::Only => (
-                    "it allows nothing over TLS",
-                    if policy.inspect_of(rule).is_some() {
-                        "take `inspect` out, and allow the whole host with `https://HOST`"
-                    } else {
-                        "allow the whole host with `https://HOST`"
-                    },
-                ),
-                Effect::Deny => (
-                    "TLS to every host it covers is denied",
-                    if text.contains("://") {
-                        "deny the whole host"
-                    } else {
-                        "write `http://` before the host, or deny the whole host"
-                    },
-                ),
-            };
-            format!(
-                "{place}: `{text}`: `[tls] intercept = \"never\"` forbids to look inside TLS, so \
-                 {effect}\n  hint: {repair}, or write `intercept = \"when-needed\"`"
-            )
-        })
-        .collect()
 }
 
 /// The policy of a file and its expectations, or every fault of both.

@@ -3,6 +3,7 @@
 //! Written and read here only.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -24,6 +25,9 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Files of a directory that are looked at.
 const FILES_MAX: usize = 4096;
+
+/// What of a mode says who may do what.
+const MODE_BITS: u32 = 0o777;
 
 /// Hexadecimal digits of a hash that are shown.
 const SHOWN_DIGITS: usize = 16;
@@ -113,7 +117,11 @@ fn taken(rest: &mut &[u8]) -> Option<Vec<u8>> {
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 impl AcceptedManifests {
@@ -210,7 +218,7 @@ impl AcceptedManifests {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        if found.uid() != Uid::effective().as_raw() || found.mode() & 0o077 != 0 {
+        if found.uid() != Uid::effective().as_raw() || found.mode() & MODE_BITS != 0o700 {
             return Err(odd(
                 "it is not yours alone: `chmod 700` it, and look who wrote in it",
             ));
@@ -227,7 +235,7 @@ impl AcceptedManifests {
             Err(error) => return Err(error),
         };
         let found = file.metadata()?;
-        let is_own = found.uid() == Uid::effective().as_raw() && found.mode() & 0o077 == 0;
+        let is_own = found.uid() == Uid::effective().as_raw() && found.mode() & MODE_BITS == 0o600;
         if !found.is_file() || !is_own {
             return Err(odd("a file in it is not yours alone"));
         }

@@ -3,6 +3,7 @@
 //! them is trusted with nothing here; what others could write is refused, and nothing is
 //! waited for.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -453,8 +454,9 @@ impl ManifestFiles {
                 self.manifest.extends.as_ref(),
                 own.and_then(|own| own.extends.as_ref()),
             ];
+            let mut seen = HashSet::new();
             for names in all.into_iter().flatten() {
-                self.extended(collector, (MANIFEST_FILE, names))?;
+                self.extended((collector, &mut seen), (MANIFEST_FILE, names))?;
             }
         }
         let kind = match trust {
@@ -468,7 +470,7 @@ impl ManifestFiles {
     /// Adds what one of the files builds on, of what was read.
     fn extended(
         &self,
-        collector: &mut SourceCollector,
+        (collector, seen): (&mut SourceCollector, &mut HashSet<String>),
         (by, names): (&str, &[String]),
     ) -> Result<(), PolicyTextError> {
         if names.is_empty() {
@@ -484,12 +486,12 @@ impl ManifestFiles {
                 Beside::Elsewhere => continue,
             };
             let text = self.files.iter().find(|(known, _)| *known == path);
-            let Some((_, text)) = text.filter(|_| collector.is_new(&path)) else {
+            let Some((_, text)) = text.filter(|_| seen.insert(path.clone())) else {
                 continue;
             };
             let source = document(&path, text);
             if let Some(names) = extends(&source)? {
-                self.extended(collector, (&path, &names))?;
+                self.extended((&mut *collector, &mut *seen), (&path, &names))?;
             }
             collector.add(source);
         }

@@ -126,8 +126,7 @@ fn confined<'scope>(
     let looks = PlaceLooks::default();
     let grants = Grants::new(&policy, &reach.writable, &looks);
     unwritable(grants, &options.consulted)?;
-    let mut link = link(grants, opening, voice)?;
-    unacceptable(grants, options.accepted.as_deref())?;
+    let mut link = link((grants, options), opening, voice)?;
     let unready = |reason| RunError::Unready { reason };
     placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;
     if secrets.are_read() || is_recorded_by_name(options, &policy) {
@@ -288,9 +287,20 @@ fn notes<'p>(policy: &'p Policy, command: &[OsString]) -> impl Iterator<Item = &
     policy.notes().iter().filter(called).map(|note| &*note.text)
 }
 
+/// The gateway, if the command can alter neither the record nor what its user accepted.
+fn link(
+    (grants, options): (Grants<'_>, &RunOptions),
+    opening: Opening,
+    voice: &mut dyn Voice,
+) -> Result<GatewayLink, RunError> {
+    let link = linked(grants, opening, voice)?;
+    unacceptable(grants, options.accepted.as_deref())?;
+    Ok(link)
+}
+
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
-fn link(
+fn linked(
     grants: Grants<'_>,
     mut opening: Opening,
     voice: &mut dyn Voice,

@@ -379,11 +379,6 @@ impl SourceCollector {
         self.beginning = Beginning::Nothing;
     }
 
-    /// Whether a file of a manifest was not added yet; from now on it was.
-    pub(crate) fn is_new(&mut self, path: &str) -> bool {
-        self.seen.insert(format!("manifest: {path}"))
-    }
-
     /// Adds a text that was read.
     pub(crate) fn add(&mut self, source: Source) {
         self.sources.push(source);
