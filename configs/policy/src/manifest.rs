@@ -303,9 +303,8 @@ processes = 7
             let errors = manifest("outgate.toml", text).unwrap_err().to_string();
             assert!(errors.contains(told), "{text}: {errors}");
         }
-        let many: String = (0..=COMMANDS_MAX)
-            .map(|number| format!("[run.x{number}]\ncommand = [\"a\"]\n"))
-            .collect();
+        let many = (0..=COMMANDS_MAX).map(|number| format!("[run.x{number}]\ncommand = [\"a\"]\n"));
+        let many = many.collect::<Vec<_>>().concat();
         assert!(manifest("m", &many).is_err());
     }
 }
