@@ -305,11 +305,13 @@ impl Ceiling {
             | SourceKind::Allow
             | SourceKind::Deny
             | SourceKind::Pin
+            | SourceKind::Manifest
             | SourceKind::Option(_) => true,
             SourceKind::Read
             | SourceKind::Write
             | SourceKind::Listen
             | SourceKind::Project
+            | SourceKind::UntrustedManifest
             | SourceKind::Secret
             | SourceKind::Learning
             | SourceKind::Lock => false,

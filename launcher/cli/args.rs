@@ -15,6 +15,8 @@ use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::run_options::Run;
 use crate::runs::Named;
+use crate::trust::Trust;
+use crate::up::Up;
 use crate::why_options::Why;
 
 /// Runs a command so that nothing leaves it except what the rules allow.
@@ -35,6 +37,7 @@ Examples:
   outgate grant agent https://example.org --for 10m   allow a running command more
   outgate leftovers                              what the last run wrote that runs later
   outgate learn --from last -o agent.toml        make a policy of what the last run did
+  outgate up test                                run a command of the project's outgate.toml
   outgate lock -- make deps                      hold a pipeline to what it reached
   outgate policy check agent.toml                is the policy right?
   outgate scan .                                 credentials in files, offline
@@ -51,6 +54,10 @@ pub(crate) enum Command {
     /// Run a command confined
     #[command(after_help = RUN_EXAMPLES, after_long_help = RUN_DETAILS)]
     Run(Box<Run>),
+    /// Run a command of the project's manifest
+    Up(Up),
+    /// Show what a project's manifest grants, and accept it
+    Trust(Trust),
     /// Make a policy of what runs did
     #[command(after_help = crate::learn::EXAMPLES)]
     Learn(Box<Learn>),

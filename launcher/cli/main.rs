@@ -10,6 +10,7 @@ mod args;
 mod ca;
 mod check;
 mod clients;
+mod doubts;
 mod duration;
 mod failure;
 mod gateway;
@@ -33,9 +34,13 @@ mod report;
 mod run;
 mod run_options;
 mod runs;
+mod schema;
 mod show;
 mod suggested;
 mod targets;
+mod trust;
+mod trusted;
+mod up;
 mod upstream;
 mod usage;
 mod why;
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         args::Command::Run(options) => run::run(*options),
+        args::Command::Up(options) => up::up(&options),
+        args::Command::Trust(options) => trust::trust(&options),
         args::Command::Learn(options) => learn::learn(*options),
         args::Command::Lock(options) => lock::lock(*options),
         args::Command::Why(options) => why::why(&options),

@@ -11,6 +11,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command, ValueEnum, ValueHint};
 use clap_complete::generate;
 use clap_mangen::Man;
+use outgate_dlp::Detectors;
 use outgate_policy::preset_names;
 
 use crate::report;
@@ -66,13 +67,58 @@ pub(crate) fn completions(arguments: &Completions, definition: Command) -> ExitC
         "outgate",
         &mut script,
     );
-    report::line(String::from_utf8_lossy(&script).trim_end());
+    let script = String::from_utf8_lossy(&script);
+    report::line(&with_names(script.trim_end(), arguments.shell));
     ExitCode::SUCCESS
 }
 
-/// The command line with what only completions need: names of shipped policies.
+/// The script, which asks the manifest for the names of its commands. They are letters,
+/// digits, `-` and `_`: nothing that a shell would take for more.
+fn with_names(script: &str, shell: Shell) -> String {
+    match shell {
+        Shell::Bash => format!("{script}\n{BASH_NAMES}"),
+        Shell::Zsh => script.replacen("_outgate() {\n", ZSH_NAMES, 1),
+        Shell::Fish => format!("{script}\n{FISH_NAMES}"),
+    }
+}
+
+const BASH_NAMES: &str = r#"
+_outgate_names() {
+    if [[ ${COMP_WORDS[1]} == up && $COMP_CWORD == 2 && $2 != -* ]]; then
+        COMPREPLY=($(compgen -W "$(outgate up --names 2>/dev/null)" -- "$2"))
+        return 0
+    fi
+    _outgate "$@"
+}
+complete -F _outgate_names -o nosort -o bashdefault -o default outgate"#;
+
+const ZSH_NAMES: &str = r#"_outgate() {
+    if (( CURRENT == 3 )) && [[ $words[2] == up && $words[3] != -* ]]; then
+        local -a names
+        names=(${(f)"$(outgate up --names 2>/dev/null)"})
+        compadd -a names
+        return
+    fi
+"#;
+
+const FISH_NAMES: &str = r#"
+complete -c outgate -n "__fish_outgate_using_subcommand up" -f -a "(outgate up --names 2>/dev/null)""#;
+
+/// Modes of detectors, as `--detector` takes them. They stay as long as the program, which
+/// prints a script and ends.
+fn detectors() -> Vec<&'static str> {
+    let all = Detectors::shipped();
+    let ids = all.iter().map(|own| own.id.to_string());
+    let modes = |id: String| ["block", "warn", "off"].map(|mode| format!("{id}={mode}"));
+    ids.flat_map(modes).map(|text| &*text.leak()).collect()
+}
+
+/// The command line with what only completions need: names of shipped policies and detectors,
+/// and what `up` hands to `run`.
 fn completed(definition: Command) -> Command {
     fn known(command: Command) -> Command {
+        let has = |id: &str| command.get_arguments().any(|own| own.get_id() == id);
+        let has_detectors = has("detectors");
         let has_presets = command.get_arguments().any(|own| own.get_id() == "presets");
         let names: Vec<String> = command
             .get_subcommands()
@@ -84,11 +130,24 @@ fn completed(definition: Command) -> Command {
         } else {
             command
         };
+        let command = if has_detectors {
+            let parser = PossibleValuesParser::new(detectors());
+            command.mut_arg("detectors", |own| own.value_parser(parser))
+        } else {
+            command
+        };
         names
             .into_iter()
             .fold(command, |command, name| command.mut_subcommand(name, known))
     }
-    known(built(definition))
+    let mut definition = built(definition);
+    let run = definition.find_subcommand("run").map(|run| {
+        let options = run.get_arguments().filter(|own| !own.is_positional());
+        let options = options.filter(|own| !["help", "version"].contains(&own.get_id().as_str()));
+        options.cloned().collect::<Vec<_>>()
+    });
+    definition = definition.mut_subcommand("up", |up| up.args(run.unwrap_or_default()));
+    known(definition)
 }
 
 /// The whole definition, with what is built only where it is used.

@@ -7,17 +7,21 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::enforced::refuse_unenforced;
+use outgate_launcher::manifest::MANIFEST_FILE;
 use outgate_launcher::run::{RunError, gateway_program};
 use outgate_launcher::sources::{PolicyTextError, SourceCollector};
 use outgate_policy::{
-    Effect, Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind,
-    Verdict, compile, expectations, preset_kind, preset_names, preset_title,
+    Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind, Verdict,
+    compile, expectations, preset_kind, preset_names, preset_title,
 };
 
+use crate::doubts::{missing, unseen};
 use crate::grants::of_run;
 use crate::policy_diff::{Diff, diff};
 use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::replay::replay;
+use crate::schema::{Schema, schema};
+use crate::trusted::{policies, told};
 use crate::{report, show};
 
 /// Exit status when an expectation fails.
@@ -34,6 +38,7 @@ Examples:
   outgate policy test agent.toml                 its [[test]] tables
   outgate policy test agent.toml --replay last   what it would change in the last run
   outgate policy diff agent.toml new.toml        what the second allows that the first does not
+  outgate policy schema --manifest               for editors: the keys of outgate.toml
   outgate policy presets                         what -P and `extends` know";
 
 const TEST_EXAMPLES: &str = "\
@@ -81,6 +86,8 @@ enum Command {
     Diff(Diff),
     /// List the shipped policies
     Presets(Presets),
+    /// Print a JSON Schema of the policy document, for editors
+    Schema(Schema),
 }
 
 /// Report every fault and warning of policy files
@@ -151,6 +158,7 @@ pub(crate) fn policy(arguments: &PolicyArguments) -> ExitCode {
         Command::Test(options) => replayed(options),
         Command::Diff(options) => diff(options),
         Command::Presets(options) => presets(options.name.as_deref()),
+        Command::Schema(options) => schema(options),
     }
 }
 
@@ -176,6 +184,12 @@ fn shown(options: &Show) -> ExitCode {
 fn check(files: &[PathBuf]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for path in files {
+        if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+            if !is_manifest_sound(path) {
+                status = ExitCode::from(WRONG);
+            }
+            continue;
+        }
         match checked(path) {
             Ok((policy, sources, _)) if !are_detectors_sound(&policy, &sources) => {
                 status = ExitCode::from(WRONG);
@@ -206,6 +220,31 @@ fn check(files: &[PathBuf]) -> ExitCode {
     status
 }
 
+/// Whether a manifest is one, with all policies of its commands.
+fn is_manifest_sound(path: &Path) -> bool {
+    let policies = match policies(path) {
+        Ok(policies) => policies,
+        Err(refusal) => {
+            told(&refusal);
+            return false;
+        }
+    };
+    let own = policies.iter().flat_map(|policy| {
+        let warnings = policy.warnings().iter().map(ToString::to_string);
+        warnings.chain(missing(policy)).chain(unseen(policy))
+    });
+    let mut warnings: Vec<String> = own.collect();
+    warnings.sort();
+    warnings.dedup();
+    for warning in &warnings {
+        report::warning(warning);
+    }
+    let commands = counted(policies.len(), "command");
+    let warnings = counted(warnings.len(), "warning");
+    report::line(&format!("{}: ok, {commands}, {warnings}", path.display()));
+    true
+}
+
 /// Whether there are the detectors that a policy names, and those it describes can
 /// be. The program with the engine says what is wrong.
 fn are_detectors_sound(policy: &Policy, sources: &[Source]) -> bool {
@@ -229,52 +268,6 @@ fn are_detectors_sound(policy: &Policy, sources: &[Source]) -> bool {
             false
         }
     }
-}
-
-/// Paths that must be there and are not, in words.
-fn missing(policy: &Policy) -> Vec<String> {
-    let files = policy.filesystem();
-    let grants = files.read.iter().chain(&files.write);
-    grants
-        .filter(|grant| !grant.optional && show::is_absent(grant))
-        .map(|grant| {
-            let (place, path) = (&grant.place, &grant.path);
-            format!("{place}: `{path}` is not on this machine, so a run here is refused")
-        })
-        .collect()
-}
-
-/// Rules that do less, or more, than their authors may think where TLS stays
-/// closed, in words.
-fn unseen(policy: &Policy) -> Vec<String> {
-    policy
-        .unseen()
-        .map(|rule| {
-            let (place, text) = (&rule.place, &rule.text);
-            let (effect, repair) = match rule.effect {
-                Effect::Allow | Effect::Only => (
-                    "it allows nothing over TLS",
-                    if policy.inspect_of(rule).is_some() {
-                        "take `inspect` out, and allow the whole host with `https://HOST`"
-                    } else {
-                        "allow the whole host with `https://HOST`"
-                    },
-                ),
-                Effect::Deny => (
-                    "TLS to every host it covers is denied",
-                    if text.contains("://") {
-                        "deny the whole host"
-                    } else {
-                        "write `http://` before the host, or deny the whole host"
-                    },
-                ),
-            };
-            format!(
-                "{place}: `{text}`: `[tls] intercept = \"never\"` forbids to look inside TLS, so \
-                 {effect}\n  hint: {repair}, or write `intercept = \"when-needed\"`"
-            )
-        })
-        .collect()
 }
 
 /// The policy of a file and its expectations, or every fault of both.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueHint};
 use outgate_launcher::run::RunError;
 use outgate_launcher::sources::SourceCollector;
-use outgate_policy::{Policy, Widening, WideningKind, Widenings, compile, preset_names};
+use outgate_policy::{Policy, Widening, WideningKind, Widenings, compile, preset_names, printable};
 
 use crate::policy_options::{context, surroundings};
 use crate::report;
@@ -80,7 +80,7 @@ pub(crate) fn tell(title: &str, found: &Widenings) {
         report_widening(own);
     }
     for other in &found.others {
-        report::line(&format!("  {}: {}", other.key, other.what));
+        report::line(&format!("  {}: {}", other.key, printable(&other.what)));
     }
 }
 
@@ -89,8 +89,8 @@ fn report_widening(own: &Widening) {
     report::line(&format!(
         "  {} `{}` ({})",
         rule.effect.as_str(),
-        rule.text,
-        rule.place
+        printable(&rule.text),
+        printable(&rule.place)
     ));
     let Some(shown) = &own.shown else {
         report::line(match own.about {
@@ -103,13 +103,13 @@ fn report_widening(own: &Widening) {
         });
         return;
     };
-    report::line(&format!("    for one {}", shown.event));
+    report::line(&format!("    for one {}", printable(&shown.event)));
     let word = match own.about {
         WideningKind::Reach => "there",
         WideningKind::Look => "but  ",
     };
-    report::line(&format!("    {word}   {}", shown.because));
+    report::line(&format!("    {word}   {}", printable(&shown.because)));
     for near in &shown.nearest {
-        report::line(&format!("    near    {near}"));
+        report::line(&format!("    near    {}", printable(near)));
     }
 }

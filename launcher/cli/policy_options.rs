@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use outgate_dlp::inventory::credential;
 use outgate_launcher::enforced::refuse_unenforced;
+use outgate_launcher::manifest::ManifestPolicy;
 use outgate_launcher::run::{self, RunError};
 use outgate_launcher::sources::{SourceCollector, Surroundings};
 use outgate_policy::{Context, Policy, PolicyOption, Source, SourceKind, compile, printable};
 
 /// Where a policy comes from.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PolicyOptions {
     /// Add a policy file (TOML). All options add to `base`, which `-P none`, or
     /// `extends = []` in a file, takes away
@@ -53,10 +54,13 @@ pub(crate) struct PolicyOptions {
     pub(crate) scan: ScanOptions,
     #[command(flatten)]
     pub(crate) keys: KeyOptions,
+    /// What `outgate up` adds.
+    #[arg(skip)]
+    pub(crate) manifest: Option<ManifestPolicy>,
 }
 
 /// Keys that the gateway reads and the command never sees.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct KeyOptions {
     /// Open TLS with the authority in DIR (`outgate ca create`), not with one of its own
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -84,7 +88,7 @@ impl KeyOptions {
 }
 
 /// What the scan for credentials does.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ScanOptions {
     /// What happens to credentials on their way to strangers [default: block]
     #[arg(long, value_name = "MODE")]
@@ -219,6 +223,9 @@ impl PolicyOptions {
         }
         for path in &self.policies {
             collector.file(path)?;
+        }
+        if let Some(manifest) = &self.manifest {
+            manifest.collect(&mut collector)?;
         }
         collector.base()?;
         let texts = [

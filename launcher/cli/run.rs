@@ -28,6 +28,7 @@ use crate::lock_file;
 use crate::policy_options::PolicyOptions;
 use crate::report;
 use crate::run_options::{Leave, Run, TrustWay};
+use crate::trusted;
 use crate::upstream;
 
 /// What `--clean-env` inherits.
@@ -143,6 +144,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         leftovers: about_leftovers(arguments.leftovers),
         trust: means(arguments.trust),
         authority: ca::own_authority(),
+        accepted: trusted::directory(),
     })
 }
 
@@ -219,7 +221,8 @@ fn canaries(is_secret: &dyn Fn(&str) -> bool) -> io::Result<Planted> {
 
 /// Takes the shipped policy for the program, with `--auto`, or says that there is one.
 fn take_preset(arguments: &mut Run) {
-    if !arguments.policy.presets.is_empty() || !arguments.policy.policies.is_empty() {
+    let own = &arguments.policy;
+    if !own.presets.is_empty() || !own.policies.is_empty() || own.manifest.is_some() {
         return;
     }
     let program = arguments.command.first().map(Path::new);

@@ -17,10 +17,11 @@ use crate::policy_options::PRIVATE;
 const DEFAULT: &str = "default";
 
 /// One line of the text: what kind of thing, what it is, where it comes from.
-struct Row {
-    kind: &'static str,
-    what: String,
-    place: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) kind: &'static str,
+    pub(crate) what: String,
+    pub(crate) place: String,
 }
 
 impl Row {
@@ -35,24 +36,14 @@ impl Row {
 
 /// The policy as text, without a line end.
 pub(crate) fn text(policy: &Policy) -> String {
-    let mut rules = rules(policy);
+    let mut sections = sections(policy);
     if !policy.has_network_rules() {
-        rules.push(Row::new("", "nothing leaves: no rule allows a host", ""));
+        let word = Row::new("", "nothing leaves: no rule allows a host", "");
+        sections
+            .iter_mut()
+            .take(1)
+            .for_each(|(_, rules)| rules.push(word.clone()));
     }
-    let sections = [
-        ("rules", rules),
-        ("pins", pins(policy)),
-        ("certificates", certificates(policy)),
-        ("secrets", secrets(policy)),
-        ("scan", scan(policy)),
-        ("listening", listening(policy)),
-        ("files", files(policy)),
-        ("environment", environment(policy)),
-        ("arguments", arguments(policy)),
-        ("limits", limits(policy)),
-        ("settings", settings(policy)),
-        ("notes", notes(policy)),
-    ];
     let mut out = String::new();
     for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
         let separator = if out.is_empty() { "" } else { "\n\n" };
@@ -68,6 +59,24 @@ pub(crate) fn text(policy: &Policy) -> String {
         let _ = write!(out, "\n\nwarning: {warning}");
     }
     out
+}
+
+/// All that a policy says, by what it is about.
+pub(crate) fn sections(policy: &Policy) -> [(&'static str, Vec<Row>); 12] {
+    [
+        ("rules", rules(policy)),
+        ("pins", pins(policy)),
+        ("certificates", certificates(policy)),
+        ("secrets", secrets(policy)),
+        ("scan", scan(policy)),
+        ("listening", listening(policy)),
+        ("files", files(policy)),
+        ("environment", environment(policy)),
+        ("arguments", arguments(policy)),
+        ("limits", limits(policy)),
+        ("settings", settings(policy)),
+        ("notes", notes(policy)),
+    ]
 }
 
 /// Columns that the longest text may move the places to the right.

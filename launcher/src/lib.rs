@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accepted;
 pub mod address;
 mod attributes;
 pub mod call_socket;
@@ -30,6 +31,7 @@ pub mod listener;
 pub mod lookups;
 mod machine;
 mod made;
+pub mod manifest;
 mod moved;
 pub mod notification;
 pub mod opened;

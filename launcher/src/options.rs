@@ -65,6 +65,8 @@ pub struct RunOptions {
     pub trust: TrustMeans,
     /// Where the user's own authority is, if there is one: no command has its key.
     pub authority: Option<PathBuf>,
+    /// Where what the user accepted of manifests is kept: no command writes there.
+    pub accepted: Option<PathBuf>,
 }
 
 /// Whether a run's policy may be changed while it goes on.

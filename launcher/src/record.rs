@@ -12,6 +12,7 @@ use outgate_policy::{Context, Policy};
 use crate::limits::LINKS_MAX;
 use crate::options::RunOptions;
 use crate::run_error::RunError;
+use crate::secrets::SecretError;
 use crate::writable::{Granted, PlaceLooks};
 
 /// Names of standard output. What the gateway would open under them is its
@@ -96,6 +97,22 @@ pub(crate) fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// A command must not write what says which manifests are accepted, nor make it where there is
+/// none yet.
+pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Result<(), RunError> {
+    let Some(path) = accepted else {
+        return Ok(());
+    };
+    let mut denied = grants.policy.filesystem().deny.iter();
+    if denied.any(|deny| path.starts_with(&deny.path)) {
+        return Ok(());
+    }
+    match grants.writable(path) {
+        None => Ok(()),
+        Some(grant) => Err(SecretError::accepted(path, grant).into()),
+    }
 }
 
 /// Replaces the record's path by the place it leads to.

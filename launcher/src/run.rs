@@ -22,7 +22,7 @@ use crate::placeholders::{self, Planted};
 use crate::plan::{self, Command};
 use crate::private::PrivateDirectory;
 use crate::reachable::missed;
-use crate::record::{self, Grants, unwritable};
+use crate::record::{self, Grants, unacceptable, unwritable};
 use crate::reload::Reread;
 use crate::scarcity::Score;
 use crate::secrets::GuardedSecrets;
@@ -126,7 +126,7 @@ fn confined<'scope>(
     let looks = PlaceLooks::default();
     let grants = Grants::new(&policy, &reach.writable, &looks);
     unwritable(grants, &options.consulted)?;
-    let mut link = link(grants, opening, voice)?;
+    let mut link = link((grants, options), opening, voice)?;
     let unready = |reason| RunError::Unready { reason };
     placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;
     if secrets.are_read() || is_recorded_by_name(options, &policy) {
@@ -260,7 +260,9 @@ fn policy(
     for followed in crate::made::settle(policy.filesystem(), context)? {
         voice.say(&followed);
     }
-    let secrets = GuardedSecrets::of(&policy)?.hiding(options.authority.as_deref());
+    let secrets = GuardedSecrets::of(&policy)?
+        .hiding(options.authority.as_deref())
+        .closing(options.accepted.as_deref(), &policy);
     let policy = secrets.hide(policy, &options.sources, context)?;
     for warning in policy.warnings() {
         voice.say(&format!("outgate: warning: {warning}"));
@@ -285,9 +287,20 @@ fn notes<'p>(policy: &'p Policy, command: &[OsString]) -> impl Iterator<Item = &
     policy.notes().iter().filter(called).map(|note| &*note.text)
 }
 
+/// The gateway, if the command can alter neither the record nor what its user accepted.
+fn link(
+    (grants, options): (Grants<'_>, &RunOptions),
+    opening: Opening,
+    voice: &mut dyn Voice,
+) -> Result<GatewayLink, RunError> {
+    let link = linked(grants, opening, voice)?;
+    unacceptable(grants, options.accepted.as_deref())?;
+    Ok(link)
+}
+
 /// The gateway: a shared one is there and has agreed, or an own one that is
 /// started when it is needed.
-fn link(
+fn linked(
     grants: Grants<'_>,
     mut opening: Opening,
     voice: &mut dyn Voice,

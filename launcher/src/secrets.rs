@@ -84,6 +84,22 @@ pub enum SecretError {
     },
 }
 
+/// What a directory is in which the user's acceptance of manifests is kept.
+const ACCEPTED: &str = "what you accepted of manifests";
+
+impl SecretError {
+    /// The command could write what says which manifests are accepted.
+    pub(crate) fn accepted(path: &Path, grant: &str) -> Self {
+        Self::Reachable {
+            place: "outgate trust".to_owned(),
+            what: ACCEPTED.to_owned(),
+            path: path.display().to_string(),
+            right: "write",
+            grant: grant.to_owned(),
+        }
+    }
+}
+
 /// What the command must not reach, and what the gateway is told of it.
 #[derive(Debug, Default)]
 pub struct GuardedSecrets {
@@ -141,6 +157,26 @@ impl GuardedSecrets {
                 path,
                 what: "your authority's key".to_owned(),
                 place: "outgate ca".into(),
+            });
+        }
+        self
+    }
+
+    /// Hides what the user accepted of manifests as well, where a grant lies around it: it says
+    /// what later runs are granted.
+    #[must_use]
+    pub fn closing(mut self, accepted: Option<&Path>, policy: &Policy) -> Self {
+        let files = policy.filesystem();
+        let path = accepted.and_then(crate::writable::real);
+        let is_near = |path: &PathBuf| {
+            let mut grants = files.read.iter().chain(&files.write);
+            grants.any(|grant| path.starts_with(&grant.path))
+        };
+        if let Some(path) = path.filter(is_near) {
+            self.all.push(GuardedPath {
+                path,
+                what: ACCEPTED.to_owned(),
+                place: "outgate trust".into(),
             });
         }
         self

@@ -374,6 +374,16 @@ impl SourceCollector {
         Ok(())
     }
 
+    /// Has the policy begin with nothing.
+    pub(crate) fn begin_with_nothing(&mut self) {
+        self.beginning = Beginning::Nothing;
+    }
+
+    /// Adds a text that was read.
+    pub(crate) fn add(&mut self, source: Source) {
+        self.sources.push(source);
+    }
+
     /// Adds the files of the project that `directory` belongs to.
     ///
     /// # Errors

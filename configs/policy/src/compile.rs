@@ -26,7 +26,7 @@ pub fn compile(sources: &[Source], context: &Context) -> Result<Policy, PolicyEr
     }
     let (projects, sources): (Vec<&Source>, Vec<&Source>) = sources
         .iter()
-        .partition(|source| source.kind == SourceKind::Project);
+        .partition(|source| source.kind.is_narrowing());
     for source in sources {
         if source.kind == SourceKind::Document
             && let Some(shipped) = preset::shipped(&source.text)
@@ -85,6 +85,14 @@ fn add<'a>(draft: &mut Draft<'_>, source: &'a Source, location: &'a Location<'a>
     match source.kind {
         SourceKind::Document => document::read(draft, location, preset::author(text)),
         SourceKind::Project => document::read(draft, location, Author::Project),
+        SourceKind::Manifest | SourceKind::UntrustedManifest => {
+            let author = match source.kind {
+                SourceKind::Manifest => Author::User,
+                _ => Author::Project,
+            };
+            let name = text.split_once('\n').map_or(text, |(name, _)| name);
+            document::of_command(draft, location, (author, name));
+        }
         SourceKind::Learning => document::learning(draft, location),
         SourceKind::Lock => document::lock(draft, location),
         SourceKind::Allow => draft.rule(at, Effect::Allow, text, RuleExtras::default()),

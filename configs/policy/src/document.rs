@@ -9,6 +9,7 @@ mod audit;
 mod files;
 mod insert;
 pub(crate) mod inspect;
+mod keys;
 pub(crate) mod known;
 mod moved;
 mod reader;
@@ -31,31 +32,14 @@ use audit::audit;
 use files::{filesystem, note};
 pub(crate) use insert::{AddedItem, with_tables, with_texts};
 use inspect::inspect;
+pub(crate) use keys::{COMMAND, RUN, TEST, TESTS};
+pub use keys::{Key, KeyNeed, KeyValue, MANIFEST_KEYS, POLICY_KEYS};
 pub(crate) use reader::{DocumentReader, Item, Text, word};
 use rules::{pins, rule, rule_items, secrets};
 use tls::tls;
 
-const TOP_KEYS: &[&str] = &[
-    "extends",
-    "filesystem",
-    "allow",
-    "deny",
-    "only",
-    "pin",
-    "secret",
-    "listen",
-    "dns",
-    "tls",
-    "inspect",
-    "environment",
-    "limits",
-    "audit",
-    "note",
-    "arguments",
-    "test",
-    "strict",
-    "monitor",
-];
+/// The words for how long a name keeps its addresses.
+const DNS_PINS: [(&str, DnsPin); 2] = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
 
 /// The keys with which a document narrows.
 const NARROWING_KEYS: &[&str] = &["deny", "only", "filesystem", "limits", "test"];
@@ -90,6 +74,23 @@ pub(crate) fn not_for_projects(
 
 /// Adds a document to the draft.
 pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author: Author) {
+    add(draft, location, (author, None));
+}
+
+/// Adds a manifest to the draft: what it says for all its commands, and for this one.
+pub(crate) fn of_command<'a>(
+    draft: &mut Draft<'_>,
+    location: &'a Location<'a>,
+    (author, command): (Author, &str),
+) {
+    add(draft, location, (author, Some(command)));
+}
+
+fn add<'a>(
+    draft: &mut Draft<'_>,
+    location: &'a Location<'a>,
+    (author, command): (Author, Option<&str>),
+) {
     let first = draft.faults();
     let (table, syntax) = parse(draft, location);
     let syntax_faults = draft.faults() - first;
@@ -99,9 +100,34 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         author,
         broken: syntax == DocumentSyntax::Broken,
     };
-    let mut rules: Vec<(usize, Effect, Item<'_>)> = Vec::new();
+    let mut rules = Vec::new();
     let top = table.get_ref();
-    reader.each(top, "", TOP_KEYS, |reader, key, value| match key {
+    if let Some(name) = command {
+        policy(&mut reader, (top, MANIFEST_KEYS), &mut rules);
+        let own = top.get(RUN).and_then(|run| run.get_ref().get(name));
+        if let Some(own) = own.and_then(|own| own.get_ref().as_table()) {
+            policy(&mut reader, (own, COMMAND), &mut rules);
+        }
+    } else {
+        policy(&mut reader, (top, &[]), &mut rules);
+    }
+    rules.sort_by_key(|(offset, _, _)| *offset);
+    for (_, effect, item) in rules {
+        rule(&mut reader, effect, item);
+    }
+    draft.drop_consequences(first, syntax_faults);
+}
+
+/// Reads a table with the keys of a policy, and some of another's that are left alone.
+fn policy<'t>(
+    reader: &mut DocumentReader<'_, '_, '_>,
+    (table, beside): (&'t DeTable<'t>, &[Key]),
+    rules: &mut Vec<(usize, Effect, Item<'t>)>,
+) {
+    let known = [POLICY_KEYS, beside].concat();
+    let is_beside = |key: &str| beside.iter().any(|own| own.name == key);
+    reader.each(table, "", &known, |reader, key, value| match key {
+        key if is_beside(key) => {}
         key if is_refused(reader, key, value) => {}
         "extends" => drop(reader.strings("extends", value)),
         "filesystem" => filesystem(reader, value),
@@ -124,11 +150,6 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "strict" => reader.switch(key, value, |settings, switch| settings.strict = switch),
         _ => reader.switch(key, value, |settings, switch| settings.monitor = switch),
     });
-    rules.sort_by_key(|(offset, _, _)| *offset);
-    for (_, effect, item) in rules {
-        rule(&mut reader, effect, item);
-    }
-    draft.drop_consequences(first, syntax_faults);
 }
 
 /// Adds the document of a run that learns, and marks the draft as one.
@@ -227,11 +248,10 @@ fn listen(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
 }
 
 fn dns(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    const PINS: [(&str, DnsPin); 2] = [("run", DnsPin::Run), ("ttl", DnsPin::Ttl)];
-    reader.table("dns", value, &["servers", "pin"], |reader, key, value| {
+    reader.table("dns", value, keys::DNS, |reader, key, value| {
         if key == "servers" {
             dns_servers(reader, value);
-        } else if let Some(pin) = reader.word(key, value, &PINS) {
+        } else if let Some(pin) = reader.word(key, value, &DNS_PINS) {
             reader.draft.policy.settings.dns_pin = pin;
         }
     });
@@ -271,7 +291,7 @@ fn environment(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     reader.table(
         "environment",
         value,
-        &["pass", "set"],
+        keys::ENVIRONMENT,
         |reader, key, value| {
             if key == "pass" {
                 passed_variables(reader, value);
@@ -336,40 +356,38 @@ fn is_variable_name(reader: &mut DocumentReader<'_, '_, '_>, at: At<'_>, name: &
 }
 
 fn limits(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let known = [
-        "processes",
-        "memory",
-        "open_files",
-        "file_size",
-        "wall_time",
-    ];
-    reader.table("limits", value, &known, |reader, key, value| match key {
-        "processes" => {
-            if let Some(count) = reader.count(key, value) {
-                reader.draft.policy.limits.processes = Some(count);
+    reader.table(
+        "limits",
+        value,
+        keys::LIMITS,
+        |reader, key, value| match key {
+            "processes" => {
+                if let Some(count) = reader.count(key, value) {
+                    reader.draft.policy.limits.processes = Some(count);
+                }
             }
-        }
-        "open_files" => {
-            if let Some(count) = reader.count(key, value) {
-                reader.draft.policy.limits.open_files = Some(count);
+            "open_files" => {
+                if let Some(count) = reader.count(key, value) {
+                    reader.draft.policy.limits.open_files = Some(count);
+                }
             }
-        }
-        "memory" => {
-            if let Some(bytes) = reader.quantity(key, value, "4G", quantity::parse_size) {
-                reader.draft.policy.limits.memory_bytes = Some(bytes);
+            "memory" => {
+                if let Some(bytes) = reader.quantity(key, value, "4G", quantity::parse_size) {
+                    reader.draft.policy.limits.memory_bytes = Some(bytes);
+                }
             }
-        }
-        "file_size" => {
-            if let Some(bytes) = reader.quantity(key, value, "1G", quantity::parse_size) {
-                reader.draft.policy.limits.file_size_bytes = Some(bytes);
+            "file_size" => {
+                if let Some(bytes) = reader.quantity(key, value, "1G", quantity::parse_size) {
+                    reader.draft.policy.limits.file_size_bytes = Some(bytes);
+                }
             }
-        }
-        _ => {
-            if let Some(time) = reader.quantity(key, value, "30m", quantity::parse_duration) {
-                reader.draft.policy.limits.wall_time = Some(time);
+            _ => {
+                if let Some(time) = reader.quantity(key, value, "30m", quantity::parse_duration) {
+                    reader.draft.policy.limits.wall_time = Some(time);
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 /// A switch of the top level.

@@ -8,31 +8,13 @@
 
 use crate::author::Author;
 use crate::document;
-use crate::document::{DocumentReader, Item};
+use crate::document::{DocumentReader, Item, TEST, TESTS};
 use crate::draft::Draft;
 use crate::error::PolicyErrors;
+use crate::expected::{EXPECTED, Expected};
 use crate::location::{At, Location};
 use crate::question::Question;
 use crate::source::{Context, Source, SourceKind};
-
-/// What a test expects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// It is allowed.
-    Allow,
-    /// It is denied.
-    Deny,
-}
-
-impl Expected {
-    /// The word of the document.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
-}
 
 /// One `[[test]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +62,7 @@ pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
     };
     let top = table.get_ref();
     if top.get("policy").is_some() {
-        reader.each(top, "", &["policy", "test"], |reader, key, value| {
+        reader.each(top, "", TESTS, |reader, key, value| {
             if key == "policy" {
                 found.policies = policies(reader, value);
             }
@@ -105,18 +87,16 @@ fn policies(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) -> Vec<Str
 }
 
 fn expectation(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) -> Option<Expectation> {
-    const WORDS: [(&str, Expected); 2] = [("allow", Expected::Allow), ("deny", Expected::Deny)];
-    const KEYS: [&str; 5] = ["request", "expect", "rule", "process", "note"];
     let mut request = None;
     let mut expected = None;
     let mut has_word = false;
     let mut rule = None;
     let mut process = String::new();
-    reader.table("test", item, &KEYS, |reader, key, value| match key {
+    reader.table("test", item, TEST, |reader, key, value| match key {
         "request" => request = reader.string(key, value),
         "expect" => {
             has_word = true;
-            expected = reader.word(key, value, &WORDS);
+            expected = reader.word(key, value, &EXPECTED);
         }
         "rule" => rule = reader.string(key, value).map(|(_, text)| text.to_owned()),
         "process" => {

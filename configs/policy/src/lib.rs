@@ -23,6 +23,7 @@ mod error;
 mod evaluate;
 mod expand;
 mod expectation;
+mod expected;
 mod facts;
 mod fold;
 mod glob;
@@ -35,6 +36,7 @@ mod intent;
 mod learn;
 mod limits;
 mod location;
+mod manifest;
 mod matching;
 mod narrowing;
 mod nearest;
@@ -73,9 +75,11 @@ pub use clients::{
 pub use compare::{OtherWidening, Shown, Widening, WideningKind, Widenings};
 pub use compile::{compile, extends};
 pub use digest::{DenialGroup, Denied, Digest, Urgency, rule_of};
+pub use document::{Key, KeyNeed, KeyValue, MANIFEST_KEYS, POLICY_KEYS};
 pub use effect::{Effect, RuleRef};
 pub use error::{PolicyError, PolicyErrors};
-pub use expectation::{Expectation, Expectations, Expected, expectations};
+pub use expectation::{Expectation, Expectations, expectations};
+pub use expected::Expected;
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use grant::{
     Arguments, Environment, Filesystem, Limits, ListenGrant, MadeContent, MadePath, Moved, Note,
@@ -86,7 +90,8 @@ pub use intent::INSTALL;
 pub use learn::{
     Evidence, Learner, Learnt, LearntLine, LineKind, Lock, LockError, Risk, Sighted, Sighting,
 };
-pub use limits::NOTE_BYTES_MAX;
+pub use limits::{COMMANDS_MAX, NOTE_BYTES_MAX};
+pub use manifest::{Manifest, ManifestCommand, manifest, of_command};
 pub use nearest::{Difference, NearestRule, RulePart};
 pub use other_method::{
     AskedFor, ByMethod, METHOD_KEY, MethodKeys, OtherMethod, Standing, check_method, check_query,

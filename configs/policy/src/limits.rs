@@ -113,3 +113,14 @@ pub(crate) const LOCK_STEPS_MAX: usize = 256;
 
 /// Greatest length of the name of a step, in bytes: it stands in one line.
 pub(crate) const STEP_BYTES_MAX: usize = 64;
+
+/// Greatest number of commands of one manifest: a person reads what each is granted.
+pub const COMMANDS_MAX: usize = 64;
+
+/// Greatest length of a command's name in a manifest, in bytes: it is typed.
+pub(crate) const COMMAND_NAME_BYTES_MAX: usize = 64;
+
+/// Greatest number of words of a manifest's command, and of bytes of each.
+pub(crate) const COMMAND_WORDS_MAX: usize = 256;
+/// See above.
+pub(crate) const COMMAND_WORD_BYTES_MAX: usize = 16 * 1024;

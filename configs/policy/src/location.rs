@@ -34,6 +34,8 @@ impl SourceNature {
             SourceKind::Option(_) => Self::Option,
             SourceKind::Document
             | SourceKind::Project
+            | SourceKind::Manifest
+            | SourceKind::UntrustedManifest
             | SourceKind::Learning
             | SourceKind::Lock => Self::Document,
             SourceKind::Allow
@@ -58,10 +60,17 @@ pub(crate) struct At<'a> {
 
 impl<'a> Location<'a> {
     pub(crate) fn of(source: &'a Source) -> Self {
-        let newlines = source.text.match_indices('\n').map(|(at, _)| at + 1);
+        let text = match source.kind {
+            // Below the name of the command.
+            SourceKind::Manifest | SourceKind::UntrustedManifest => {
+                source.text.split_once('\n').map_or("", |(_, text)| text)
+            }
+            _ => &source.text,
+        };
+        let newlines = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {
             place: &source.place,
-            text: &source.text,
+            text,
             nature: SourceNature::of(source),
             lines: std::iter::once(0).chain(newlines).collect(),
         }

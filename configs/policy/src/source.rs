@@ -26,6 +26,11 @@ pub enum SourceKind {
     Listen,
     /// A document of a project's own: it narrows what the others grant.
     Project,
+    /// A manifest that its user accepted, for one of its commands: the command's name on a line
+    /// of its own, and the manifest. See [`of_command`](crate::of_command).
+    Manifest,
+    /// A manifest that nobody accepted: it narrows, as a project's document does.
+    UntrustedManifest,
     /// One secret, `NAME=SOURCE@HOST[:PORT][/PATH][;in=PLACES]`.
     Secret,
     /// A document that marks a run as one that learns: see [`LEARNING`].
@@ -85,6 +90,13 @@ impl Source {
     /// Whether it is a rule that was granted while a run goes on.
     pub fn is_grant(&self) -> bool {
         self.kind == SourceKind::Allow && RuleRef::is_grant(&self.place)
+    }
+}
+
+impl SourceKind {
+    /// Whether a text of this kind narrows what others grant, and does nothing else.
+    pub fn is_narrowing(self) -> bool {
+        matches!(self, Self::Project | Self::UntrustedManifest)
     }
 }
 

@@ -52,6 +52,8 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Secret,
         SourceKind::Learning,
         SourceKind::Lock,
+        SourceKind::Manifest,
+        SourceKind::UntrustedManifest,
         SourceKind::Option(PolicyOption::Intercept),
         SourceKind::Option(PolicyOption::Authority),
         SourceKind::Option(PolicyOption::ClientCertificate),

@@ -1,5 +1,6 @@
 //! The `[[arguments]]` tables of a policy document: what a program is started with besides.
 
+use super::keys;
 use super::reader::{DocumentReader, Item};
 use crate::grant::Arguments;
 use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_WORDS_MAX, ARGUMENTS_MAX, NOTE_BYTES_MAX};
@@ -14,13 +15,17 @@ pub(crate) fn arguments(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>
             text: String::new(),
             place: reader.at(item.span().start).place(),
         };
-        let keys = ["program", "first", "unless", "text"];
-        reader.table("arguments", item, &keys, |reader, key, value| match key {
-            "program" => table.program = text(reader, key, value),
-            "text" => table.text = text(reader, key, value),
-            "first" => table.first = list(reader, key, value),
-            _ => table.unless = list(reader, key, value),
-        });
+        reader.table(
+            "arguments",
+            item,
+            keys::ARGUMENTS,
+            |reader, key, value| match key {
+                "program" => table.program = text(reader, key, value),
+                "text" => table.text = text(reader, key, value),
+                "first" => table.first = list(reader, key, value),
+                _ => table.unless = list(reader, key, value),
+            },
+        );
         if let Some((message, hint)) = fault(&table) {
             reader.fault(item, &message, hint);
         } else if reader.draft.policy.arguments.len() < ARGUMENTS_MAX {

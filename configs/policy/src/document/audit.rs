@@ -2,28 +2,36 @@
 //! full disk means, and how long one file of the record gets. Values only; what
 //! they mean is decided where the record is written.
 
+use super::keys;
 use super::reader::{DocumentReader, Item};
 use crate::limits;
 use crate::quantity::{QuantityError, parse_size};
 use crate::settings::AuditFull;
 
+/// The words for what a full disk means.
+pub(super) const FULL: [(&str, AuditFull); 2] =
+    [("deny", AuditFull::Deny), ("drop", AuditFull::Drop)];
+
 /// Reads the table.
 pub(crate) fn audit(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let full = [("deny", AuditFull::Deny), ("drop", AuditFull::Drop)];
-    let keys = ["file", "full", "rotate"];
-    reader.table("audit", value, &keys, |reader, key, value| match key {
-        "file" => audit_file(reader, key, value),
-        "full" => {
-            if let Some(full) = reader.word(key, value, &full) {
-                reader.draft.policy.settings.audit_full = full;
+    reader.table(
+        "audit",
+        value,
+        keys::AUDIT,
+        |reader, key, value| match key {
+            "file" => audit_file(reader, key, value),
+            "full" => {
+                if let Some(full) = reader.word(key, value, &FULL) {
+                    reader.draft.policy.settings.audit_full = full;
+                }
             }
-        }
-        _ => {
-            if let Some(bytes) = reader.quantity(key, value, "64M", rotation) {
-                reader.draft.policy.settings.audit_file_bytes = Some(bytes);
+            _ => {
+                if let Some(bytes) = reader.quantity(key, value, "64M", rotation) {
+                    reader.draft.policy.settings.audit_file_bytes = Some(bytes);
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 /// The size of a file that is worth having one.

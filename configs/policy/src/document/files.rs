@@ -1,6 +1,7 @@
 //! The `[filesystem]` table of a policy document, and its `[[note]]` tables. Values
 //! only: nothing here opens or looks at a file.
 
+use super::keys;
 use super::moved::moved;
 use super::not_for_projects;
 use super::reader::{DocumentReader, Item};
@@ -10,7 +11,6 @@ use crate::limits::{MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
 
 /// Reads `[filesystem]`.
 pub(crate) fn filesystem(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let keys = ["read", "write", "deny", "new", "moved"];
     if reader.author != Author::Project
         && let Some(table) = value.get_ref().as_table()
         && let Some(value) = table.get("moved")
@@ -18,24 +18,29 @@ pub(crate) fn filesystem(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_
         // Before the places that it is about.
         moved(reader, value);
     }
-    reader.table("filesystem", value, &keys, |reader, key, value| {
-        let access = match key {
-            "read" => Access::Read,
-            "deny" => Access::Deny,
-            _ => Access::Write,
-        };
-        if reader.author == Author::Project && access != Access::Deny {
-            return not_for_projects(reader, &format!("filesystem.{key}"), value);
-        }
-        match key {
-            "new" => return new_files(reader, value),
-            "moved" => return,
-            _ => {}
-        }
-        for (at, path) in reader.strings(key, value) {
-            reader.draft.path(at, access, path, reader.author);
-        }
-    });
+    reader.table(
+        "filesystem",
+        value,
+        keys::FILESYSTEM,
+        |reader, key, value| {
+            let access = match key {
+                "read" => Access::Read,
+                "deny" => Access::Deny,
+                _ => Access::Write,
+            };
+            if reader.author == Author::Project && access != Access::Deny {
+                return not_for_projects(reader, &format!("filesystem.{key}"), value);
+            }
+            match key {
+                "new" => return new_files(reader, value),
+                "moved" => return,
+                _ => {}
+            }
+            for (at, path) in reader.strings(key, value) {
+                reader.draft.path(at, access, path, reader.author);
+            }
+        },
+    );
     // They are about this document alone.
     reader.draft.moves.clear();
 }
@@ -79,8 +84,7 @@ pub(crate) fn note(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
             unless: Vec::new(),
             place: start.place(),
         };
-        let keys = ["text", "unless"];
-        reader.table("note", item, &keys, |reader, key, value| {
+        reader.table("note", item, keys::NOTE, |reader, key, value| {
             if key == "text" {
                 let text = reader.string(key, value);
                 note.text = text.map(|(_, text)| text.to_owned()).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! besides. What a detector is in full, and whether a pattern is one, is decided
 //! by whoever scans.
 
+use super::keys;
 use super::known;
 use super::reader::{DocumentReader, Item, Text};
 use crate::draft::Draft;
@@ -22,57 +23,53 @@ pub(crate) const MODES: [(&str, Inspect); 3] = [
     ("off", Inspect::Off),
 ];
 
-const TENANTS: [(&str, HostTenancy); 2] = [("one", HostTenancy::One), ("many", HostTenancy::Many)];
+pub(super) const TENANTS: [(&str, HostTenancy); 2] =
+    [("one", HostTenancy::One), ("many", HostTenancy::Many)];
 
-const KEYS: &[&str] = &[
-    "mode",
-    "unscannable",
-    "detector",
-    "allow",
-    "scope",
-    "known",
-    "known_file",
-    "value",
-    "canaries",
+/// The words for what becomes of content that cannot be looked into.
+pub(super) const UNSCANNABLE: [(&str, Unscannable); 3] = [
+    ("refuse", Unscannable::Refuse),
+    ("refuse-bombs", Unscannable::RefuseBombs),
+    ("record", Unscannable::Record),
 ];
 
 const ONE_HOST: &str = "name each host; a credential is never scoped by a wildcard";
 
 /// Reads the table.
 pub(crate) fn inspect(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let unscannable = [
-        ("refuse", Unscannable::Refuse),
-        ("refuse-bombs", Unscannable::RefuseBombs),
-        ("record", Unscannable::Record),
-    ];
-    reader.table("inspect", value, KEYS, |reader, key, value| match key {
-        "mode" => {
-            if let Some(mode) = reader.word(key, value, &MODES) {
-                reader.draft.policy.settings.inspect = mode;
+    reader.table(
+        "inspect",
+        value,
+        keys::INSPECT,
+        |reader, key, value| match key {
+            "mode" => {
+                if let Some(mode) = reader.word(key, value, &MODES) {
+                    reader.draft.policy.settings.inspect = mode;
+                }
             }
-        }
-        "unscannable" => {
-            if let Some(unscannable) = reader.word(key, value, &unscannable) {
-                reader.draft.policy.settings.unscannable = unscannable;
+            "unscannable" => {
+                if let Some(unscannable) = reader.word(key, value, &UNSCANNABLE) {
+                    reader.draft.policy.settings.unscannable = unscannable;
+                }
             }
-        }
-        "detector" => {
-            for item in reader.array("inspect.detector", value) {
-                detector(reader, item);
+            "detector" => {
+                for item in reader.array("inspect.detector", value) {
+                    detector(reader, item);
+                }
             }
-        }
-        "allow" => {
-            for item in reader.array("inspect.allow", value) {
-                allow(reader, item);
+            "allow" => {
+                for item in reader.array("inspect.allow", value) {
+                    allow(reader, item);
+                }
             }
-        }
-        "scope" => {
-            for item in reader.array("inspect.scope", value) {
-                scope(reader, item);
+            "scope" => {
+                for item in reader.array("inspect.scope", value) {
+                    scope(reader, item);
+                }
             }
-        }
-        _ => known::key(reader, key, value),
-    });
+            _ => known::key(reader, key, value),
+        },
+    );
 }
 
 /// What stands in one `[[inspect.detector]]`.
@@ -88,26 +85,22 @@ struct DetectorParts<'a, 't> {
 }
 
 fn detector(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
-    let known = &[
-        "id",
-        "mode",
-        "description",
-        "literals",
-        "pattern",
-        "issuers",
-        "tenants",
-    ];
     let mut parts = DetectorParts::default();
     let before = reader.draft.faults();
-    reader.table("detector", item, known, |reader, key, value| match key {
-        "id" => parts.id = reader.string(key, value),
-        "mode" => parts.mode = reader.word(key, value, &MODES),
-        "description" => parts.description = reader.string(key, value),
-        "pattern" => parts.pattern = reader.string(key, value),
-        "literals" => parts.literals = reader.strings(key, value),
-        "tenants" => parts.tenants = reader.word(key, value, &TENANTS),
-        _ => parts.issuers = reader.strings(key, value),
-    });
+    reader.table(
+        "detector",
+        item,
+        keys::DETECTOR,
+        |reader, key, value| match key {
+            "id" => parts.id = reader.string(key, value),
+            "mode" => parts.mode = reader.word(key, value, &MODES),
+            "description" => parts.description = reader.string(key, value),
+            "pattern" => parts.pattern = reader.string(key, value),
+            "literals" => parts.literals = reader.strings(key, value),
+            "tenants" => parts.tenants = reader.word(key, value, &TENANTS),
+            _ => parts.issuers = reader.strings(key, value),
+        },
+    );
     let Some((at, id)) = parts.id else {
         return reader.missing(item, "id", "id = \"payment-card\"");
     };
@@ -241,15 +234,19 @@ fn is_id(text: &str) -> bool {
 
 fn allow(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut detector, mut hosts) = (None, None);
-    let known = &["detector", "host", "note"];
-    reader.table("allow", item, known, |reader, key, value| match key {
-        "detector" => detector = reader.string(key, value),
-        "host" => {
-            let name = reader.string(key, value);
-            hosts = name.map(|name| parsed(reader, vec![name]));
-        }
-        _ => drop(reader.string(key, value)),
-    });
+    reader.table(
+        "allow",
+        item,
+        keys::ALLOWANCE,
+        |reader, key, value| match key {
+            "detector" => detector = reader.string(key, value),
+            "host" => {
+                let name = reader.string(key, value);
+                hosts = name.map(|name| parsed(reader, vec![name]));
+            }
+            _ => drop(reader.string(key, value)),
+        },
+    );
     match (detector, hosts) {
         (Some(detector), Some(hosts)) => allowed(reader, detector, hosts),
         (None, _) => reader.missing(item, "detector", "detector = \"github-token\""),
@@ -259,8 +256,7 @@ fn allow(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
 
 fn scope(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut detector, mut hosts) = (None, Vec::new());
-    let known = &["detector", "hosts"];
-    reader.table("scope", item, known, |reader, key, value| {
+    reader.table("scope", item, keys::SCOPE, |reader, key, value| {
         if key == "detector" {
             detector = reader.string(key, value);
         } else {

@@ -4,6 +4,7 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Names of
 //! variables and files stay text: nothing here reads one.
 
+use super::keys;
 use super::reader::{DocumentReader, Item, Text};
 use super::tls::absolute;
 use crate::draft::Draft;
@@ -47,8 +48,7 @@ pub(crate) fn key(reader: &mut DocumentReader<'_, '_, '_>, key: &str, value: Ite
 fn bound(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let mut name = None;
     let mut hosts = Vec::new();
-    let known = ["name", "hosts"];
-    reader.table("inspect.value", item, &known, |reader, key, value| {
+    reader.table("inspect.value", item, keys::VALUE, |reader, key, value| {
         if key == "name" {
             name = reader.string(key, value);
             return;

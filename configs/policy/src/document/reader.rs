@@ -5,6 +5,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::keys::{Key, names};
 use super::switch_of;
 use crate::author::Author;
 use crate::draft::Draft;
@@ -87,9 +88,10 @@ impl<'a> DocumentReader<'_, '_, 'a> {
         &mut self,
         table: &'t DeTable<'t>,
         name: &str,
-        known: &[&str],
+        known: &[Key],
         mut read: impl FnMut(&mut Self, &str, Item<'t>),
     ) {
+        let known = names(known);
         for (key, value) in table {
             let text: &str = key.get_ref();
             if known.contains(&text) {
@@ -105,9 +107,9 @@ impl<'a> DocumentReader<'_, '_, 'a> {
             } else {
                 format!(" in `{name}`")
             };
-            let hint = match nearest(text, known) {
+            let hint = match nearest(text, &known) {
                 Some(other) => format!("did you mean `{other}`?"),
-                None => format!("known are {}", listed(known)),
+                None => format!("known are {}", listed(&known)),
             };
             let at = self.at(key.span().start);
             let message = format!("unknown key `{}`{place}", shown(text));
@@ -120,7 +122,7 @@ impl<'a> DocumentReader<'_, '_, 'a> {
         &mut self,
         name: &str,
         item: Item<'t>,
-        known: &[&str],
+        known: &[Key],
         read: impl FnMut(&mut Self, &str, Item<'t>),
     ) {
         if let Some(table) = self.expect_table(name, item) {

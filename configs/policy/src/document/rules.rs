@@ -5,6 +5,7 @@
 use toml::de::DeValue;
 
 use super::inspect::MODES;
+use super::keys;
 use super::not_for_projects;
 use super::reader::{DocumentReader, Item};
 use crate::author::Author;
@@ -46,11 +47,9 @@ pub(crate) fn rule(reader: &mut DocumentReader<'_, '_, '_>, effect: Effect, item
         }
         return;
     }
-    let known: &[&str] = match effect {
-        Effect::Deny => &["rule", "process", "note"],
-        Effect::Allow | Effect::Only => {
-            &["rule", "process", "note", "addresses", "budget", "inspect"]
-        }
+    let known = match effect {
+        Effect::Deny => keys::DENY,
+        Effect::Allow | Effect::Only => keys::GRANT,
     };
     let mut text = None;
     let mut extras = RuleExtras::default();
@@ -125,15 +124,10 @@ pub(crate) fn pins(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("pin", value) {
         let mut host = None;
         let mut address = None;
-        reader.table(
-            "pin",
-            item,
-            &["host", "address"],
-            |reader, key, value| match key {
-                "host" => host = reader.string(key, value),
-                _ => address = reader.string(key, value),
-            },
-        );
+        reader.table("pin", item, keys::PIN, |reader, key, value| match key {
+            "host" => host = reader.string(key, value),
+            _ => address = reader.string(key, value),
+        });
         match (host, address) {
             (Some(host), Some(address)) => reader.draft.pin(host, address),
             (None, _) => reader.missing(item, "host", "host = \"api.example.org\""),
@@ -146,13 +140,17 @@ pub(crate) fn pins(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
 pub(crate) fn secrets(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("secret", value) {
         let (mut name, mut from, mut hosts, mut places) = (None, None, Vec::new(), None);
-        let known = &["name", "from", "hosts", "in"];
-        reader.table("secret", item, known, |reader, key, value| match key {
-            "name" => name = reader.string(key, value),
-            "from" => from = reader.string(key, value),
-            "hosts" => hosts = reader.strings(key, value),
-            _ => places = Some(reader.strings(key, value)),
-        });
+        reader.table(
+            "secret",
+            item,
+            keys::SECRET,
+            |reader, key, value| match key {
+                "name" => name = reader.string(key, value),
+                "from" => from = reader.string(key, value),
+                "hosts" => hosts = reader.strings(key, value),
+                _ => places = Some(reader.strings(key, value)),
+            },
+        );
         let (Some(name), Some(from)) = (name, from) else {
             if name.is_none() {
                 reader.missing(item, "name", "name = \"GH_TOKEN\"");

@@ -4,6 +4,7 @@
 //! Split off [`crate::document`] for length; the same duties and limits. Paths
 //! stay text: nothing here looks at a file.
 
+use super::keys;
 use super::reader::{DocumentReader, Item, Text};
 use crate::draft::Draft;
 use crate::expand::{PathFault, expand};
@@ -19,8 +20,7 @@ pub(crate) const INTERCEPTS: [(&str, Intercept); 3] = [
 
 /// Reads the table.
 pub(crate) fn tls(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
-    let known = ["intercept", "authority", "client"];
-    reader.table("tls", value, &known, |reader, key, value| match key {
+    reader.table("tls", value, keys::TLS, |reader, key, value| match key {
         "intercept" => {
             if let Some(intercept) = reader.word(key, value, &INTERCEPTS) {
                 reader.draft.policy.settings.intercept = intercept;
@@ -45,8 +45,7 @@ pub(crate) fn tls(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
 fn client(reader: &mut DocumentReader<'_, '_, '_>, item: Item<'_>) {
     let (mut host, mut certificate, mut private) = (None, None, None);
     let mut sound = true;
-    let known = ["host", "certificate", "key"];
-    reader.table("tls.client", item, &known, |reader, key, value| {
+    reader.table("tls.client", item, keys::CLIENT, |reader, key, value| {
         let before = reader.draft.faults();
         let text = reader.string(key, value);
         match key {
