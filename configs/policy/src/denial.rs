@@ -170,6 +170,7 @@ pub(crate) fn denial(event: &DeniedEvent<'_>, cause: Cause, intercept: Intercept
         subject: event.subject(),
         because,
         flag,
+        note: None,
     }
 }
 

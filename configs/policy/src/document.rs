@@ -28,7 +28,7 @@ use crate::rule_host::{parse_address, parse_port};
 use crate::settings::{DnsPin, DnsServer, Switch};
 use arguments::arguments;
 use audit::audit;
-use files::{filesystem, note};
+use files::{denial_note, filesystem, note};
 pub(crate) use insert::{AddedItem, with_tables, with_texts};
 use inspect::inspect;
 pub(crate) use reader::{DocumentReader, Item, Text, word};
@@ -51,6 +51,7 @@ const TOP_KEYS: &[&str] = &[
     "limits",
     "audit",
     "note",
+    "denial_note",
     "arguments",
     "test",
     "strict",
@@ -118,6 +119,7 @@ pub(crate) fn read<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>, author
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
         "note" => note(reader, value),
+        "denial_note" => denial_note(reader, value),
         "arguments" => arguments(reader, value),
         // Read by `expectation`; a run has no use for them.
         "test" => {}

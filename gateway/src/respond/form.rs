@@ -66,10 +66,12 @@ pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
     let sentence = refusal.sentence();
     let hint = refusal.hint().map(|hint| printable(&hint));
     match form {
-        TextForm::Text => match hint {
-            Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
-            None => format!("{sentence}\n"),
-        },
+        TextForm::Text => {
+            let hint = hint.map(|hint| format!("to allow it: {hint}\n"));
+            let note = refusal.note().map(|note| format!("{note}\n"));
+            let (hint, note) = (hint.unwrap_or_default(), note.unwrap_or_default());
+            format!("{sentence}\n{hint}{note}")
+        }
         TextForm::Grpc => refusal.advice(),
         TextForm::Xml => xml("AccessDenied", &refusal.advice()),
         TextForm::Json => {
