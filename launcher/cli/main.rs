@@ -22,6 +22,7 @@ mod lock;
 mod lock_file;
 mod manual;
 mod offline;
+mod own_words;
 mod past;
 mod path;
 mod policy;

@@ -9,6 +9,8 @@ use crate::fields::names_in;
 use crate::refusal::Refusal;
 use outgate_policy::printable;
 
+use super::OWN_URL;
+
 /// How the client wants to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextForm {
@@ -83,6 +85,8 @@ pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
                 "reason": refusal.reason().token(),
                 "rule": refusal.rule().map(|rule| rule.text.to_string()),
                 "hint": hint,
+                "note": refusal.note(),
+                "ask": OWN_URL,
                 "errors": [{ "detail": advice }],
             });
             format!("{value}\n")
