@@ -116,6 +116,14 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
             flow.hush();
             Box::pin(stub::connection(flow.session(), flow.process(), stream)).await;
         }
+        // What is proposed there is recorded, and nothing else happens.
+        ConnectionCourse::Own => {
+            flow.hush();
+            let name = flow.destination().to_string();
+            let because = "it is answered by outgate itself, which speaks HTTP";
+            let refusal = Refusal::own(Reason::Protocol, &name, because);
+            inspect(flow, stream, Some(refusal)).await;
+        }
         ConnectionCourse::Inspect => inspect(flow, stream, None).await,
         ConnectionCourse::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
         ConnectionCourse::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),

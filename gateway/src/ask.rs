@@ -23,6 +23,8 @@ pub(crate) enum ConnectionCourse {
     Direct(Host, Permit),
     /// To the gateway, which looks inside.
     Inspect,
+    /// To the gateway, which is the origin itself.
+    Own,
     /// To the DNS stub.
     Stub,
     /// To the gateway, which says no in the client's language.
@@ -38,6 +40,9 @@ pub(crate) fn course(
     process: &ProcessFacts,
     destination: &Destination,
 ) -> ConnectionCourse {
+    if destination.is_own() {
+        return ConnectionCourse::Own;
+    }
     match decide::connect(&session.rules(), process, destination) {
         Ok((host, permit)) => match permit.route() {
             Route::Direct => ConnectionCourse::Direct(host, permit),
@@ -106,7 +111,7 @@ async fn connect(session: &Session, process: &ProcessFacts, destination: Destina
         }
         ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
         // Nothing leaves: the names asked for are recorded, not the asking.
-        ConnectionCourse::Stub => Decision::Redirect,
+        ConnectionCourse::Own | ConnectionCourse::Stub => Decision::Redirect,
         ConnectionCourse::Explain(refusal) => {
             session
                 .recorder()

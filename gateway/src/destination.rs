@@ -66,6 +66,13 @@ impl Destination {
         }
     }
 
+    /// Whether it is the origin that the gateway itself is.
+    pub(crate) fn is_own(&self) -> bool {
+        let is_named =
+            matches!(&self.party, Party::Name(name) if name.as_str() == outgate_policy::OWN_HOST);
+        is_named && matches!(self.port, 80 | 443)
+    }
+
     /// The host an authority names, if it is one of this destination's.
     pub(crate) fn matching(&self, named: &Host) -> Option<Host> {
         match (&self.party, named) {

@@ -27,6 +27,7 @@ use crate::forward::{self, Admitted, Upgradable, Wire};
 use crate::limits;
 use crate::malformed::Malformed;
 use crate::origin::OriginError;
+use crate::own_origin;
 use crate::refusal::Refusal;
 use crate::replies::Replies;
 use crate::request_target;
@@ -81,6 +82,9 @@ impl Exchange {
         // Nothing is judged that is not sent: without its type content is something else.
         fields::strip_named(&mut head.headers);
         let form = respond::form(&head.headers);
+        if self.flow.destination().is_own() {
+            return Ok(self.of_own(fault, &head, content).await);
+        }
         let (request, filters, verdict) = match self.judged(fault, &head).await {
             Ok(judged) => judged,
             Err(fault) => return Ok(self.refuse_malformed(&head, &fault, form)),
@@ -127,6 +131,23 @@ impl Exchange {
         }
     }
 
+    /// The answer of the gateway's own origin; nothing is sent anywhere.
+    async fn of_own(
+        &self,
+        fault: Option<Malformed>,
+        head: &request::Parts,
+        mut content: Inner,
+    ) -> Response<MessageContent> {
+        let response = match self.context(fault, head) {
+            Ok(request) => {
+                own_origin::answer(&self.flow, &request.target, head, &mut content).await
+            }
+            Err(fault) => self.refuse_malformed(head, &fault, respond::form(&head.headers)),
+        };
+        self.drop_content(head, content);
+        response
+    }
+
     /// Sends a permitted request on, by the way that it came.
     async fn sent(&self, mut admitted: Admitted) -> Result<Response<MessageContent>, OriginError> {
         let upgrade = std::mem::take(&mut admitted.upgrade);
@@ -149,9 +170,10 @@ impl Exchange {
         let flow = &self.flow;
         match ask::course(flow.session(), flow.process(), flow.destination()) {
             ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => Some(refusal),
-            ConnectionCourse::Direct(..) | ConnectionCourse::Inspect | ConnectionCourse::Stub => {
-                None
-            }
+            ConnectionCourse::Direct(..)
+            | ConnectionCourse::Inspect
+            | ConnectionCourse::Own
+            | ConnectionCourse::Stub => None,
         }
     }
 
@@ -238,6 +260,7 @@ impl Exchange {
             narrow: Some(narrow).filter(is_whole).unwrap_or_default(),
             broad: Some(broad).filter(is_whole).unwrap_or_default(),
             process: self.flow.process().clone(),
+            words: String::new(),
         })
     }
 
@@ -300,12 +323,17 @@ impl Exchange {
         form: TextForm,
     ) -> Response<MessageContent> {
         self.flow.caller().tell(refusal);
+        self.drop_content(head, content);
+        respond::refusal(&self.flow.session().recorder().shown(refusal), form)
+    }
+
+    /// Reads and drops content beside its answer.
+    fn drop_content(&self, head: &request::Parts, content: Inner) {
         if !content.is_end_stream() && !head.headers.contains_key(http::header::EXPECT) {
             self.flow.session().tasks().spawn(async move {
                 timeout(limits::DRAIN_TIME, drain(content)).await.ok();
             });
         }
-        respond::refusal(&self.flow.session().recorder().shown(refusal), form)
     }
 
     /// Why a request has no target, in words that anybody may read. A host is named

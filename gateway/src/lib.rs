@@ -52,6 +52,7 @@ mod memory;
 mod names;
 mod origin;
 mod overrides;
+mod own_origin;
 mod random;
 mod recorder;
 mod refusal;

@@ -17,9 +17,11 @@ use crate::text::shortened;
 use outgate_policy::printable;
 
 mod denials;
+mod recent;
 mod turn;
 
 use denials::DenialLines;
+pub(crate) use recent::RecentDenial;
 use turn::turn;
 
 /// What is in force now, and what may be written down under it.
@@ -188,6 +190,14 @@ impl Recorder {
     pub(crate) fn say(&self, line: &str) {
         let line = shortened(&printable(line), LINE_BYTES_MAX);
         self.control.offer(&ToLauncher::Notice { line });
+    }
+
+    /// What was refused last, the newest first.
+    pub(crate) fn recent(&self) -> Vec<RecentDenial> {
+        let lines = self.denials.lock();
+        lines
+            .map(|own| own.recent().newest_first())
+            .unwrap_or_default()
     }
 
     /// What was refused so far; nothing where that cannot be told any more.

@@ -184,6 +184,14 @@ impl Refusal {
         }
     }
 
+    /// What the operator says with it.
+    pub(crate) fn note(&self) -> Option<&str> {
+        match self {
+            Self::Policy(denial) => denial.note(),
+            Self::Own(_) => None,
+        }
+    }
+
     /// One sentence, printable ASCII.
     pub(crate) fn sentence(&self) -> String {
         printable(&format!(
@@ -216,6 +224,10 @@ impl Refusal {
         if let Some(hint) = self.hint() {
             line.push_str("; to allow: ");
             line.push_str(&hint);
+        }
+        if let Some(note) = self.note() {
+            line.push_str("; ");
+            line.push_str(note);
         }
         printable(&line)
     }

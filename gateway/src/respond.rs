@@ -19,6 +19,9 @@ mod form;
 
 pub(crate) use form::{TextForm, form};
 
+/// Where a command reads what it may do, and asks for more: in every run, and nowhere else.
+pub(crate) const OWN_URL: &str = "http://outgate.invalid/";
+
 /// Bytes of a reason phrase: some clients keep status lines in small buffers.
 const REASON_BYTES_MAX: usize = 240;
 
@@ -36,6 +39,8 @@ pub(crate) fn refusal(refusal: &Refusal, form: TextForm) -> Response<MessageCont
     let denied = format!("{}; rule={rule}", refusal.reason().token());
     let name = HeaderName::from_static("outgate-denied");
     set(response.headers_mut(), name, &denied);
+    let name = HeaderName::from_static("outgate-ask");
+    set(response.headers_mut(), name, OWN_URL);
     proxy_status(
         response.headers_mut(),
         "http_request_denied",

@@ -199,6 +199,21 @@ impl SessionPolicies {
     /// that the run could add would lift it. Of two permits the one with the
     /// closer look counts.
     pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        match self.decided(facts) {
+            Verdict::Deny(denial) => Verdict::Deny(denial.with_note(self.denial_note())),
+            verdict @ Verdict::Allow(_) => verdict,
+        }
+    }
+
+    /// What an operator says with every denial: the gateway's before that of the run.
+    fn denial_note(&self) -> Option<Arc<str>> {
+        let above = self
+            .above()
+            .and_then(|above| above.settings().denial_note.clone());
+        above.or_else(|| self.own.settings().denial_note.clone())
+    }
+
+    fn decided(&self, facts: &Facts<'_>) -> Verdict {
         let Some((ceiling, word)) = &self.ceiling else {
             return self.own.evaluate(facts);
         };

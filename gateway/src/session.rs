@@ -29,11 +29,14 @@ use crate::tenant::{PeerStanding, SharedSlot, Tenant, Turn};
 use crate::tls::Tls;
 
 mod post;
+mod proposals;
 mod questions;
 mod unopened;
 mod words;
 
 use post::Post;
+use proposals::Proposals;
+pub(crate) use proposals::{EnteredProposal, Proposal, ProposalStage};
 pub(crate) use questions::Asked;
 use questions::Questions;
 use unopened::Unopened;
@@ -73,6 +76,7 @@ pub(crate) struct Session {
     budgets: Arc<Budgets>,
     used_grants: Arc<UsedGrants>,
     open_questions: Questions,
+    proposals: Proposals,
     post: Post,
     unopened: Mutex<Unopened>,
     flows: Arc<Semaphore>,
@@ -135,6 +139,7 @@ impl Session {
             budgets: Arc::default(),
             used_grants: Arc::default(),
             open_questions,
+            proposals: Proposals::default(),
             post: Post::default(),
             unopened: Mutex::default(),
             flows,
@@ -297,6 +302,11 @@ impl Session {
     /// What a person is asked.
     pub(crate) fn open_questions(&self) -> &Questions {
         &self.open_questions
+    }
+
+    /// What the command proposed.
+    pub(crate) fn proposals(&self) -> &Proposals {
+        &self.proposals
     }
 
     /// Counts TLS that goes to a host with nobody looking into it.

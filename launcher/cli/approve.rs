@@ -18,6 +18,7 @@ use outgate_launcher::text::quoted;
 use outgate_policy::printable;
 
 use crate::duration::seconds;
+use crate::own_words;
 use crate::report;
 use crate::runs::FAILED;
 
@@ -41,6 +42,7 @@ A program gets one JSON object on a line for each question, and answers with one
    \"host\":\"https://api.example.org\",\"program\":\"/usr/bin/curl\",\"pid\":7,\"parents\":[\"/bin/sh\"]}
   {\"id\":1,\"answer\":\"deny\"}      or \"once\", \"run\", a time as \"10m\"; \"rule\":\"host\" for that of the host
 
+What a command proposes (http://outgate.invalid/ inside of its run) has \"says\" besides: its own words, and no more.
 It may say yes only to what no rule decides: what a rule denies is never asked.";
 
 /// Longest line of a person or a program.
@@ -354,8 +356,13 @@ fn shown(number: u64, run: &str, question: &OpenQuestion) -> Vec<String> {
     };
     let mut lines = vec![
         format!(
-            "{number}: {} asks for {}",
+            "{number}: {} {} {}",
             printable(run),
+            if question.words.is_empty() {
+                "asks for"
+            } else {
+                "proposes"
+            },
             printable(&question.subject)
         ),
         format!("   by     {} (process {})", printable(program), process.pid),
@@ -363,6 +370,7 @@ fn shown(number: u64, run: &str, question: &OpenQuestion) -> Vec<String> {
     for parent in &process.parents {
         lines.push(format!("   below  {}", printable(&parent.to_string())));
     }
+    lines.extend(own_words::lines(&question.words));
     for (word, rule) in [("narrow", &question.narrow), ("host  ", &question.broad)] {
         if !rule.is_empty() {
             lines.push(format!("   {word} {}", printable(rule)));
@@ -378,7 +386,7 @@ fn json(number: u64, run: &str, question: &OpenQuestion) -> String {
     let process = &question.process;
     let parents = process.parents.iter();
     let parents: Vec<String> = parents.map(|own| printable(&own.executable)).collect();
-    serde_json::json!({
+    let mut value = serde_json::json!({
         "id": number,
         "run": printable(run),
         "asks": printable(&question.subject),
@@ -387,8 +395,11 @@ fn json(number: u64, run: &str, question: &OpenQuestion) -> String {
         "program": printable(&process.executable),
         "pid": process.pid,
         "parents": parents,
-    })
-    .to_string()
+    });
+    if let Some(members) = value.as_object_mut().filter(|_| !question.words.is_empty()) {
+        members.insert("says".to_owned(), printable(&question.words).into());
+    }
+    value.to_string()
 }
 
 /// `1 once`, `1 host 10m`, `1 deny`.
@@ -491,6 +502,7 @@ mod tests {
             subject: "GET http://a.test/\u{1b}[2J\r\n2: other".to_owned(),
             narrow: "x\u{7}".to_owned(),
             broad: "\u{202e}y".to_owned(),
+            words: "so\u{1b}[2J\"\n2: other".to_owned(),
             ..OpenQuestion::default()
         };
         let lines = shown(1, "a\nb", &question);
@@ -500,7 +512,7 @@ mod tests {
                 .all(|sign| sign == '\n' || (' '..='~').contains(&sign)),
             "{text}"
         );
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 6, "{text}");
         assert!(!json(1, "a\nb", &question).contains(char::is_control));
     }
 }

@@ -23,6 +23,7 @@ mod lock;
 mod lock_file;
 mod manual;
 mod offline;
+mod own_words;
 mod past;
 mod path;
 mod policy;

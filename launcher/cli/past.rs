@@ -69,7 +69,8 @@ impl Past {
                 | Kind::Finding
                 | Kind::Canary
                 | Kind::Leftover
-                | Kind::Budget,
+                | Kind::Budget
+                | Kind::Proposal,
             )
             | None => return Self::Other,
         };

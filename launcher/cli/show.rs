@@ -326,6 +326,8 @@ fn setting_values(policy: &Policy) -> Vec<(&'static str, String)> {
         let all: Vec<String> = settings.known_hosts.iter().map(one).collect();
         values.push(("inspect.value", all.join(" ")));
     }
+    let note = settings.denial_note.as_deref().map(str::to_owned);
+    values.extend(note.map(|note| ("denial_note", note)));
     let file = policy.audit_file().map(str::to_owned);
     values.extend(file.map(|file| ("audit.file", file)));
     if settings.audit_full == AuditFull::Drop {

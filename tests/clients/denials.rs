@@ -439,7 +439,7 @@ E
         let sentence = "outgate denied GET http://denied.example/x: no rule allows it";
         let status = "proxy-status: outgate; error=http_request_denied; details=\"no rule allows it\"\n";
         let body = format!("---\n{sentence}\nto allow it: -a 'GET http://denied.example/x'\n");
-        let json = format!("---\n{{\"detail\":\"{advice}\",\"error\":\"{sentence}\"");
+        let json = format!("---\n{{\"ask\":\"http://outgate.invalid/\",\"detail\":\"{advice}\",\"error\":\"{sentence}\"");
         for (fields, kind, content) in [
             ("", "content-type: text/plain; charset=us-ascii\n", body.as_str()),
             ("accept='*/*'", "content-type: text/plain; charset=us-ascii\n", &body),
@@ -451,7 +451,7 @@ E
             let place = format!("{fields}: {run}");
             let said = &run.outcome.stdout;
             assert!(said.starts_with(&format!("403 {advice}\n")), "{place}");
-            for part in ["outgate-denied: no-rule; rule=-\n", "cache-control: no-store\n", status, kind, content] {
+            for part in ["outgate-denied: no-rule; rule=-\n", "outgate-ask: http://outgate.invalid/\n", "cache-control: no-store\n", status, kind, content] {
                 assert!(said.contains(part), "{part}: {place}");
             }
             assert_denied(&mut stage, &run, "denied.example", &place);

@@ -17,6 +17,7 @@ mod gate;
 mod grants;
 mod hostile;
 mod opened;
+mod own_origin;
 mod policies;
 mod registry;
 mod revise;

@@ -105,6 +105,27 @@ impl Widenings {
     }
 }
 
+/// Whether it is plain that `from` allows all that `to` does, and looks at it as closely:
+/// nothing is searched for.
+pub(crate) fn is_plainly_within(from: &Policy, to: &Policy) -> bool {
+    let mut granting = to.all_rules().iter().filter(|rule| is_granting(rule));
+    granting.all(|rule| is_reached(rule, from, to) && is_looked_at(rule, from, to))
+}
+
+/// Whether it is plain that rules of `from` grant all that `to` lets out over the network,
+/// whatever other rules deny of it.
+pub(crate) fn is_plainly_granted(from: &Policy, to: &Policy) -> bool {
+    let mut granting = to.all_rules().iter().filter(|rule| is_granting(rule));
+    from.narrowing.is_none()
+        && granting.all(|rule| match &rule.target {
+            RuleTarget::Network(target) => {
+                is_granted(rule, target, from, Effect::Only)
+                    || is_granted(rule, target, from, Effect::Allow)
+            }
+            RuleTarget::Unix { .. } => false,
+        })
+}
+
 fn is_granting(rule: &Rule) -> bool {
     rule.reference.effect != Effect::Deny
 }

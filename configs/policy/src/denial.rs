@@ -16,7 +16,7 @@ use crate::pattern::PathPattern;
 use crate::printable::printable;
 use crate::rule::Protocol;
 use crate::settings::Intercept;
-use crate::special::is_never_class;
+use crate::special::{OWN_CLASS, OWN_HOST, is_never_class};
 use crate::survey::{Cause, InsideLook};
 use crate::verdict::{Denial, DenialReason};
 
@@ -170,6 +170,7 @@ pub(crate) fn denial(event: &DeniedEvent<'_>, cause: Cause, intercept: Intercept
         subject: event.subject(),
         because,
         flag,
+        note: None,
     }
 }
 
@@ -213,7 +214,9 @@ fn because(cause: &Cause, event: &DeniedEvent<'_>) -> String {
             } else {
                 "a"
             };
-            if is_never(cause) {
+            if class == OWN_CLASS {
+                format!("{OWN_HOST} is answered by outgate itself, on ports 80 and 443 only")
+            } else if is_never(cause) {
                 format!("{article} {class} address is never a destination")
             } else if event.is_to_name() {
                 format!(

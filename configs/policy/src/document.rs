@@ -29,7 +29,7 @@ use crate::rule_host::{parse_address, parse_port};
 use crate::settings::{DnsPin, DnsServer, Switch};
 use arguments::arguments;
 use audit::audit;
-use files::{filesystem, note};
+use files::{denial_note, filesystem, note};
 pub(crate) use insert::{AddedItem, with_tables, with_texts};
 use inspect::inspect;
 pub(crate) use keys::{COMMAND, RUN, TEST, TESTS};
@@ -144,6 +144,7 @@ fn policy<'t>(
         "limits" => limits(reader, value),
         "audit" => audit(reader, value),
         "note" => note(reader, value),
+        "denial_note" => denial_note(reader, value),
         "arguments" => arguments(reader, value),
         // Read by `expectation`; a run has no use for them.
         "test" => {}

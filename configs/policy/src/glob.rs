@@ -32,6 +32,11 @@ impl Glob {
         }
     }
 
+    /// Whether it has no star.
+    pub(crate) fn is_literal(&self) -> bool {
+        self.parts.len() == 1
+    }
+
     pub(crate) fn folded(&self) -> Self {
         Self {
             parts: self.parts.iter().map(|part| fold_case(part)).collect(),

@@ -50,6 +50,7 @@ mod policy;
 mod preset;
 mod preset_paths;
 mod printable;
+mod proposal;
 mod quantity;
 mod query;
 mod query_key;
@@ -104,6 +105,7 @@ pub use preset::{
     preset_title,
 };
 pub use printable::{legible, printable};
+pub use proposal::{ProposalFault, ProposedRule, is_proposable};
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use recall::{MaskedValues, PastEvent, PastVerdict, Recall, has_plain_values, without_values};
@@ -115,5 +117,6 @@ pub use settings::{
 };
 pub use shape::{shape, shape_merged};
 pub use source::{Context, LEARNING, PolicyOption, Source, SourceKind};
+pub use special::OWN_HOST;
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
 pub use verdict::{Budget, Denial, DenialReason, Permit, Route, Verdict, Vetted};

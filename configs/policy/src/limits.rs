@@ -83,6 +83,10 @@ pub(crate) const ARGUMENT_BYTES_MAX: usize = 256;
 
 /// Most notes of a policy: they stand on a terminal.
 pub(crate) const NOTES_MAX: usize = 64;
+/// The longest sentence of an operator with every denial, in bytes: it stands in one line
+/// with what was denied and why.
+pub(crate) const DENIAL_NOTE_BYTES_MAX: usize = 200;
+
 /// The longest note, in bytes.
 pub const NOTE_BYTES_MAX: usize = 400;
 

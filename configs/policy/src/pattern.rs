@@ -150,6 +150,17 @@ impl PathPattern {
         self == other || self.denying.iter().all(is_there)
     }
 
+    /// Whether it stands for one path alone, however that is spelt.
+    pub(crate) fn is_literal(&self) -> bool {
+        let mut forms = self.others.iter().chain([&self.written]);
+        forms.all(|form| {
+            form.iter().all(|segment| match segment {
+                PatternSegment::AnyDepth => false,
+                PatternSegment::One(glob) => glob.is_literal(),
+            })
+        })
+    }
+
     /// A path that it may match, with this text in the place of what is open.
     pub(crate) fn example(text: &str, open: &str) -> String {
         text.replace("**", open).replace('*', open)

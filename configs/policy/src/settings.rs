@@ -220,6 +220,8 @@ pub struct Settings {
     pub dns_pin: DnsPin,
     /// `[audit] full`.
     pub audit_full: AuditFull,
+    /// `denial_note`: what the operator says with every denial; printable ASCII.
+    pub denial_note: Option<Arc<str>>,
     /// `[audit] rotate`: bytes of one file of a record, where it may have many.
     pub audit_file_bytes: Option<u64>,
 }

@@ -6,6 +6,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// The name that the gateway itself answers in every run (RFC 6761 6.4). Nobody has it, and
+/// nothing is ever sent there.
+pub const OWN_HOST: &str = "outgate.invalid";
+
+/// What stands for that name where others have a class.
+pub(crate) const OWN_CLASS: &str = "own";
+
 /// IPv4 blocks: first address, prefix length, class. The first match counts.
 const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::UNSPECIFIED, 32, "unspecified"),
@@ -119,7 +126,13 @@ pub(crate) fn never_a_destination(ip: IpAddr) -> bool {
 pub(crate) fn is_never_class(class: &str) -> bool {
     matches!(
         class,
-        "unspecified" | "this-network" | "multicast" | "broadcast" | "reserved" | "discard"
+        "unspecified"
+            | "this-network"
+            | "multicast"
+            | "broadcast"
+            | "reserved"
+            | "discard"
+            | OWN_CLASS
     )
 }
 

@@ -11,7 +11,7 @@ use crate::host::HostPattern;
 use crate::inside::SurveyInside;
 use crate::policy::Policy;
 use crate::rule::{Excepted, NetworkTarget, Protocol, RequestFacts, Rule};
-use crate::special::{never_a_destination, special_use};
+use crate::special::{OWN_CLASS, OWN_HOST, never_a_destination, special_use};
 use crate::verdict::DenialReason;
 
 /// A destination as rules see it: IPv4 in IPv6 unwrapped.
@@ -297,6 +297,14 @@ impl Cause {
             ..Self::plain(DenialReason::SpecialUse)
         }
     }
+
+    /// The name that only the gateway answers.
+    fn own() -> Self {
+        Self {
+            class: Some(OWN_CLASS),
+            ..Self::plain(DenialReason::SpecialUse)
+        }
+    }
 }
 
 /// Refuses what no rule can make a destination.
@@ -306,6 +314,7 @@ pub(crate) fn check_destination(to: SurveyDestination<'_>) -> Result<(), Cause> 
     }
     match to.peer {
         Peer::Address(ip) if never_a_destination(ip) => Err(Cause::special(ip)),
+        Peer::Name(name) if name.as_str() == OWN_HOST => Err(Cause::own()),
         Peer::Address(_) | Peer::Name(_) => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 //! crate, so holding one proves that the decision function said yes.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::digest::rule_of;
 use crate::effect::RuleRef;
@@ -335,6 +336,7 @@ pub struct Denial {
     pub(crate) subject: String,
     pub(crate) because: String,
     pub(crate) flag: Option<String>,
+    pub(crate) note: Option<Arc<str>>,
 }
 
 impl Denial {
@@ -395,6 +397,7 @@ impl Denial {
             subject: cover(&self.subject),
             because: cover(&self.because),
             flag: self.flag.clone().filter(|flag| mask(flag).is_none()),
+            note: self.note.clone(),
         }
     }
 
@@ -403,6 +406,18 @@ impl Denial {
     pub fn asked(mut self, how: &str) -> Self {
         self.because = format!("{}; {how}", self.because);
         self
+    }
+
+    /// The same with a sentence of the operator's, which every denial has then.
+    #[must_use]
+    pub fn with_note(mut self, note: Option<Arc<str>>) -> Self {
+        self.note = note;
+        self
+    }
+
+    /// The sentence of the operator's.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The narrowest rule that would allow this; `None` where no rule would.

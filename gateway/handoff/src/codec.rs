@@ -9,7 +9,7 @@ use crate::settings::GatewaySetting;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
 use crate::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, GRANT_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX,
-    PARENTS_MAX, PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX, SUMMARY_BYTES_MAX,
+    PARENTS_MAX, PATH_BYTES_MAX, SOURCE_CHUNK_BYTES_MAX, SUMMARY_BYTES_MAX, WORDS_BYTES_MAX,
 };
 
 fn write_process(w: &mut FrameWriter, process: &ProcessFacts) {
@@ -88,6 +88,7 @@ pub(crate) fn write_open_question(w: &mut FrameWriter, question: &OpenQuestion) 
     w.bytes("narrow", question.narrow.as_bytes(), GRANT_BYTES_MAX);
     w.bytes("broad", question.broad.as_bytes(), GRANT_BYTES_MAX);
     write_process(w, &question.process);
+    w.bytes("words", question.words.as_bytes(), WORDS_BYTES_MAX);
 }
 
 pub(crate) fn read_open_question(r: &mut FrameReader<'_>) -> Result<OpenQuestion, FrameError> {
@@ -96,6 +97,7 @@ pub(crate) fn read_open_question(r: &mut FrameReader<'_>) -> Result<OpenQuestion
         narrow: r.text("narrow", GRANT_BYTES_MAX)?,
         broad: r.text("broad", GRANT_BYTES_MAX)?,
         process: read_process(r)?,
+        words: r.text("words", WORDS_BYTES_MAX)?,
     })
 }
 

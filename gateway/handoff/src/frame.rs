@@ -103,6 +103,9 @@ pub struct OpenQuestion {
     pub broad: String,
     /// Who asks.
     pub process: ProcessFacts,
+    /// What a command says that proposes the rule, in its own words; empty where it asks for
+    /// something itself.
+    pub words: String,
 }
 
 /// What became of a question.

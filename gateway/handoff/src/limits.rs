@@ -50,5 +50,7 @@ pub const PLACES_MAX: usize = 32;
 /// Bytes of the text of a rule that is granted while a run goes on.
 pub const GRANT_BYTES_MAX: usize = 2048;
 
+/// Bytes of what a command says with a rule that it proposes: some lines of a terminal.
+pub const WORDS_BYTES_MAX: usize = 640;
 /// Bytes of the largest frame to a launcher that `outgate` asks.
 pub const TO_RUN_BYTES_MAX: usize = crate::HEADER_BYTES + GRANT_BYTES_MAX + 16;

@@ -391,6 +391,7 @@ mod tests {
                     subject: "GET https://a.test/x".to_owned(),
                     narrow: "GET https://a.test/x".to_owned(),
                     broad: "https://a.test".to_owned(),
+                    words: "so that it builds".to_owned(),
                     ..OpenQuestion::default()
                 },
             ),

@@ -85,6 +85,8 @@ words! {
         Leftover = "leftover",
         /// What may leave under a rule is nearly spent, or spent.
         Budget = "budget",
+        /// A rule that the command proposes, and what became of it.
+        Proposal = "proposal",
     }
 }
 

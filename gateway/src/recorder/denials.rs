@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use outgate_policy::{DenialGroup, Denied, Digest, Urgency, shape};
 
+use super::recent::RecentDenials;
 use crate::limits;
 use crate::refusal::Refusal;
 
@@ -18,6 +19,7 @@ pub(crate) struct DenialLines {
     told: HashSet<String>,
     alarmed: HashSet<String>,
     digest: Digest,
+    recent: RecentDenials,
 }
 
 impl DenialLines {
@@ -39,6 +41,7 @@ impl DenialLines {
             because,
             flag: refusal.hint().as_deref(),
         });
+        self.recent.add(refusal);
         if refusal.is_alarm() {
             return self.alarmed(refusal.key(), refusal.notice());
         }
@@ -86,6 +89,11 @@ impl DenialLines {
         let denials = counted(self.count, "denial");
         let all: Vec<String> = alarms.into_iter().chain(denials).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// The last of them.
+    pub(crate) fn recent(&self) -> &RecentDenials {
+        &self.recent
     }
 
     /// All of it by groups, what matters most first.

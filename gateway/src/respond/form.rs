@@ -9,6 +9,8 @@ use crate::fields::names_in;
 use crate::refusal::Refusal;
 use outgate_policy::printable;
 
+use super::OWN_URL;
+
 /// How the client wants to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextForm {
@@ -66,10 +68,12 @@ pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
     let sentence = refusal.sentence();
     let hint = refusal.hint().map(|hint| printable(&hint));
     match form {
-        TextForm::Text => match hint {
-            Some(hint) => format!("{sentence}\nto allow it: {hint}\n"),
-            None => format!("{sentence}\n"),
-        },
+        TextForm::Text => {
+            let hint = hint.map(|hint| format!("to allow it: {hint}\n"));
+            let note = refusal.note().map(|note| format!("{note}\n"));
+            let (hint, note) = (hint.unwrap_or_default(), note.unwrap_or_default());
+            format!("{sentence}\n{hint}{note}")
+        }
         TextForm::Grpc => refusal.advice(),
         TextForm::Xml => xml("AccessDenied", &refusal.advice()),
         TextForm::Json => {
@@ -81,6 +85,8 @@ pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
                 "reason": refusal.reason().token(),
                 "rule": refusal.rule().map(|rule| rule.text.to_string()),
                 "hint": hint,
+                "note": refusal.note(),
+                "ask": OWN_URL,
                 "errors": [{ "detail": advice }],
             });
             format!("{value}\n")

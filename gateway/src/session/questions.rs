@@ -99,7 +99,12 @@ impl Questions {
 
     /// Waits for what a person says, or for the end of the time.
     pub(crate) async fn hold(&self, question: OpenQuestion) -> Asked {
-        let (waiter, mut settled, until) = match self.enter(question) {
+        self.hold_for(question, self.time).await
+    }
+
+    /// The same with a time of its own, for what no client waits for.
+    pub(crate) async fn hold_for(&self, question: OpenQuestion, time: Duration) -> Asked {
+        let (waiter, mut settled, until) = match self.enter(question, time) {
             Ok(entered) => entered,
             Err(asked) => return asked,
         };
@@ -117,6 +122,7 @@ impl Questions {
     fn enter(
         &self,
         question: OpenQuestion,
+        time: Duration,
     ) -> Result<(Waiter<'_>, watch::Receiver<Option<Asked>>, Instant), Asked> {
         let key = (
             question.subject.clone(),
@@ -149,7 +155,7 @@ impl Questions {
         state.next += 1;
         let id = state.next;
         let (settled, receiver) = watch::channel(None);
-        let until = Instant::now() + self.time;
+        let until = Instant::now() + time;
         let pending = Pending {
             key,
             host: question.broad.clone(),
@@ -225,6 +231,8 @@ mod tests {
 
     use super::*;
 
+    const LONG: Duration = Duration::from_mins(1);
+
     fn questions(seconds: u32) -> (Arc<Questions>, UnixDatagram) {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -241,6 +249,7 @@ mod tests {
             narrow: subject.to_owned(),
             broad: host.to_owned(),
             process: ProcessFacts::default(),
+            words: String::new(),
         }
     }
 
@@ -329,7 +338,7 @@ mod tests {
         let mut entered = Vec::new();
         for number in 0..10_000 {
             let subject = format!("GET http://a.test/{number}");
-            match questions.enter(question(&subject, "http://a.test")) {
+            match questions.enter(question(&subject, "http://a.test"), LONG) {
                 Ok(one) => entered.push(one),
                 Err(asked) => crowded += usize::from(asked == Asked::Crowded),
             }
@@ -338,11 +347,12 @@ mod tests {
         assert_eq!(crowded, 10_000 - limits::ASK_OF_HOST_MAX);
         for number in 0..10_000 {
             let host = format!("http://h{number}.test");
-            entered.extend(questions.enter(question(&host, &host)).ok());
+            entered.extend(questions.enter(question(&host, &host), LONG).ok());
         }
         assert_eq!(entered.len(), limits::ASK_OPEN_MAX);
         // One that is open is joined, up to what may wait in all.
-        while let Ok(one) = questions.enter(question("GET http://a.test/0", "http://a.test")) {
+        while let Ok(one) = questions.enter(question("GET http://a.test/0", "http://a.test"), LONG)
+        {
             entered.push(one);
         }
         assert_eq!(entered.len(), 1024 / 4);

@@ -8,7 +8,7 @@ use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use outgate_dlp::{Action, Finding};
 use outgate_handoff::ProcessFacts;
-use outgate_policy::HostName;
+use outgate_policy::{HostName, OWN_HOST};
 use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
@@ -104,6 +104,14 @@ fn lookup(
         return match query.query_type() {
             RecordType::A => found(RData::A(A(Ipv4Addr::LOCALHOST))),
             RecordType::AAAA => found(RData::AAAA(AAAA(Ipv6Addr::LOCALHOST))),
+            _ => EMPTY,
+        };
+    }
+    if name.as_str() == OWN_HOST {
+        // Answered here whatever is asked for there: nothing of it leaves.
+        return match (query.query_type(), session.synthetic_address(&name)) {
+            (RecordType::A | RecordType::ANY, Some(address)) => found(RData::A(A(address))),
+            (RecordType::A | RecordType::ANY, None) => (ResponseCode::Refused, None),
             _ => EMPTY,
         };
     }

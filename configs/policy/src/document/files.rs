@@ -7,7 +7,8 @@ use super::not_for_projects;
 use super::reader::{DocumentReader, Item};
 use crate::author::{Access, Author};
 use crate::grant::Note;
-use crate::limits::{MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
+use crate::limits::{DENIAL_NOTE_BYTES_MAX, MADE_BYTES_MAX, NOTE_BYTES_MAX, NOTES_MAX};
+use crate::printable::printable;
 
 /// Reads `[filesystem]`.
 pub(crate) fn filesystem(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
@@ -75,6 +76,21 @@ fn new_files(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     }
 }
 
+/// What the operator says with every denial.
+pub(crate) fn denial_note(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
+    let Some((_, text)) = reader.string("denial_note", value) else {
+        return;
+    };
+    if text.trim().is_empty() || printable(text) != text || text.len() > DENIAL_NOTE_BYTES_MAX {
+        let message = format!(
+            "a note on denials is one line of at most {DENIAL_NOTE_BYTES_MAX} bytes in printable ASCII"
+        );
+        let hint = "write `denial_note = \"Ask #platform before adding hosts\"`";
+        return reader.fault(value, &message, hint);
+    }
+    reader.draft.policy.settings.denial_note = Some(text.into());
+}
+
 /// Reads `[[note]]`.
 pub(crate) fn note(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
     for item in reader.array("note", value) {
@@ -103,5 +119,51 @@ pub(crate) fn note(reader: &mut DocumentReader<'_, '_, '_>, value: Item<'_>) {
             let message = format!("the policy has more than {NOTES_MAX} notes");
             reader.fault(item, &message, "take some out");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compile::compile;
+    use crate::compile::tests::context;
+    use crate::source::{Source, SourceKind};
+
+    fn note(sources: &[(SourceKind, &str)]) -> Result<Option<String>, String> {
+        let sources = sources.iter().map(|(kind, text)| Source {
+            kind: *kind,
+            place: "a.toml".to_owned(),
+            text: (*text).to_owned(),
+        });
+        let policy = compile(&sources.collect::<Vec<_>>(), &context());
+        let policy = policy.map_err(|errors| errors.to_string())?;
+        Ok(policy.settings().denial_note.as_deref().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_note_on_denials_is_one_short_line_of_the_users() {
+        const ONE: &str = "denial_note = \"Ask #platform\"";
+        let user = SourceKind::Document;
+        assert_eq!(note(&[(user, "")]), Ok(None));
+        assert_eq!(note(&[(user, ONE)]), Ok(Some("Ask #platform".to_owned())));
+        let other = (user, "denial_note = \"Ask Ann\"");
+        assert_eq!(note(&[(user, ONE), other]), Ok(Some("Ask Ann".to_owned())));
+        let longest = format!("denial_note = \"{}\"", "x".repeat(200));
+        assert_eq!(note(&[(user, &longest)]), Ok(Some("x".repeat(200))));
+        for wrong in [
+            &format!("denial_note = \"{}\"", "x".repeat(201)),
+            "denial_note = \"\"",
+            "denial_note = \"  \"",
+            "denial_note = \"a\\nb\"",
+            "denial_note = \"\\u001b[2J\"",
+            "denial_note = \"\\u202eb\"",
+            "denial_note = [\"a\"]",
+        ] {
+            assert!(note(&[(user, wrong)]).is_err(), "{wrong}");
+        }
+        assert!(
+            note(&[(SourceKind::Project, ONE)])
+                .unwrap_err()
+                .contains("only narrows")
+        );
     }
 }

@@ -108,6 +108,7 @@ pub const POLICY_KEYS: &[Key] = &[
     free("limits", Table(LIMITS), "What the command may use at most"),
     free("audit", Table(AUDIT), "Where decisions are recorded"),
     free("note", Tables(NOTE), "Lines that the start of a command says"),
+    free("denial_note", Text, "A sentence of the operator's that every denial by rules says"),
     free("arguments", Tables(ARGUMENTS), "What programs are started with besides"),
     free("test", Tables(TEST), "What `outgate policy test` expects"),
     free("strict", Switch, "Refuse what cannot be looked into, and what only may be a credential"),

@@ -332,7 +332,7 @@ pub(crate) fn word<T: Copy>(
 /// keep their own.
 fn is_single(table: &str, key: &str) -> bool {
     match table {
-        "" => matches!(key, "strict" | "monitor"),
+        "" => matches!(key, "strict" | "monitor" | "denial_note"),
         "dns" | "tls" | "inspect" | "limits" | "audit" | "environment" => key != "set",
         _ => false,
     }

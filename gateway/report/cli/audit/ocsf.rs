@@ -99,7 +99,7 @@ fn product() -> Value {
 
 fn class(record: &Record) -> Class {
     match record.kind.as_str() {
-        "start" | "finish" | "policy" => Class::ApplicationLifecycle,
+        "start" | "finish" | "policy" | "proposal" => Class::ApplicationLifecycle,
         "finding" | "canary" | "budget" | "leftover" => Class::DetectionFinding,
         "request" => Class::HttpActivity,
         "dns" => Class::DnsActivity,
@@ -113,6 +113,7 @@ fn activity(record: &Record, class: Class) -> (u64, String) {
         Class::ApplicationLifecycle => match record.kind.as_str() {
             "start" => known(3, "Start"),
             "finish" => known(4, "Stop"),
+            "proposal" => known(OTHER, "Rule proposed"),
             _ => known(OTHER, "Policy changed"),
         },
         Class::DetectionFinding => known(1, "Create"),
