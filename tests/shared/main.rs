@@ -12,6 +12,7 @@
 mod asks;
 mod crowds;
 mod death;
+mod deciders;
 mod ends;
 mod gate;
 mod grants;
@@ -20,3 +21,5 @@ mod opened;
 mod policies;
 mod registry;
 mod revise;
+mod screens;
+mod undecided;

@@ -2,8 +2,8 @@
 //! fields here is the format; it changes only with the protocol's number.
 
 use crate::frame::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, OpenQuestion, Parent,
-    ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, OpenQuestion,
+    Parent, ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
 };
 use crate::settings::GatewaySetting;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
@@ -136,6 +136,11 @@ impl ToGateway {
                 w = FrameWriter::new(4, *id);
                 write_question(&mut w, &ask.question);
                 write_process(&mut w, &ask.process);
+                w.u8(match ask.hold {
+                    HoldForm::Refuse => 0,
+                    HoldForm::Call => 1,
+                    HoldForm::Connection => 2,
+                });
             }
             Self::Flow(flow) => {
                 w = FrameWriter::new(5, 0);
@@ -209,6 +214,12 @@ impl ToGateway {
                 Ask {
                     question: read_question(&mut r)?,
                     process: read_process(&mut r)?,
+                    hold: match r.u8("hold")? {
+                        0 => HoldForm::Refuse,
+                        1 => HoldForm::Call,
+                        2 => HoldForm::Connection,
+                        _ => return Err(FrameError::Value { field: "hold" }),
+                    },
                 },
             ),
             5 => Self::Flow(FlowFrame {

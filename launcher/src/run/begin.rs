@@ -24,8 +24,8 @@ use crate::ruleset::Reach;
 use crate::run_error::start_error;
 use crate::scarcity::Score;
 use crate::supervisor::{
-    ChangeSetting, Eager, Leaving, OutsideSockets, Prepared, RunOutcome, Substitutes,
-    SupervisorSetting,
+    ChangeSetting, DeciderSetting, Eager, Leaving, OutsideSockets, Prepared, RunOutcome,
+    Substitutes, SupervisorSetting,
 };
 use crate::text::cut;
 use crate::trust::Late;
@@ -45,6 +45,7 @@ pub(super) struct ReadyRun<'r> {
     pub(super) denials: Option<DenialsFile>,
     pub(super) leaving: Option<Leaving>,
     pub(super) changes: ChangeSetting,
+    pub(super) decider: Option<DeciderSetting>,
     pub(super) private: &'r PrivateDirectory,
     pub(super) score: Option<Score>,
 }
@@ -129,6 +130,7 @@ impl ReadyRun<'_> {
             denials: self.denials,
             leaving: self.leaving,
             changes: self.changes,
+            decider: self.decider,
             own_sandboxes: own_sandboxes(policy),
             reach: self.reach,
         }
