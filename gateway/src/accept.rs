@@ -130,6 +130,10 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
                 None => refusal,
             };
             flow.caller().refuse(Kind::Flow, &refusal);
+            if asked.is_some() {
+                // What it sent meanwhile is not read: closed at once, it would see a reset.
+                close_lingering(stream, &[]).await;
+            }
         }
     }
 }
