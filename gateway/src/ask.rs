@@ -67,17 +67,17 @@ pub(crate) fn waiting(session: &Session) -> Answer {
 
 /// Answers one question; `asked` is how it went where a person was asked before.
 pub(crate) async fn answer(session: &Session, ask: &Ask, asked: Option<Asked>) -> Answer {
-    let caller = Caller {
+    let call = AskedCall {
         session,
         process: &ask.process,
         asked,
     };
     let decision = match &ask.question {
         CallQuestion::Connect { destination } => {
-            connect(caller, session.destination(*destination)).await
+            connect(call, session.destination(*destination)).await
         }
-        CallQuestion::Unix { path } => unix(caller, path),
-        CallQuestion::Listen { address } => listen(caller, *address),
+        CallQuestion::Unix { path } => unix(call, path),
+        CallQuestion::Listen { address } => listen(call, *address),
     };
     let reuse_ms = match decision {
         // What is redirected is recorded again as a flow; the others only here.
@@ -93,13 +93,13 @@ pub(crate) async fn answer(session: &Session, ask: &Ask, asked: Option<Asked>) -
 
 /// Who asks, and how it went where a person was asked.
 #[derive(Debug, Clone, Copy)]
-struct Caller<'a> {
+struct AskedCall<'a> {
     session: &'a Session,
     process: &'a ProcessFacts,
     asked: Option<Asked>,
 }
 
-impl Caller<'_> {
+impl AskedCall<'_> {
     fn deny(self, kind: Kind, target: &str, refusal: Refusal) -> Decision {
         let refusal = match self.asked {
             Some(asked) => refusal.asked(asked.words()),
@@ -112,10 +112,10 @@ impl Caller<'_> {
     }
 }
 
-async fn connect(caller: Caller<'_>, destination: Destination) -> Decision {
-    let Caller {
+async fn connect(call: AskedCall<'_>, destination: Destination) -> Decision {
+    let AskedCall {
         session, process, ..
-    } = caller;
+    } = call;
     let target = destination.to_string();
     let event = |outcome| Event::new(Kind::Connect, outcome, &target).process(process);
     match course(session, process, &destination) {
@@ -141,7 +141,7 @@ async fn connect(caller: Caller<'_>, destination: Destination) -> Decision {
                         Err(_) => Decision::Deny,
                     }
                 }
-                Err(refusal) => caller.deny(Kind::Connect, &target, refusal),
+                Err(refusal) => call.deny(Kind::Connect, &target, refusal),
             }
         }
         ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
@@ -153,7 +153,7 @@ async fn connect(caller: Caller<'_>, destination: Destination) -> Decision {
                 .refused(Kind::Connect, process, &target, &refusal);
             Decision::Redirect
         }
-        ConnectionCourse::Deny(refusal) => caller.deny(Kind::Connect, &target, refusal),
+        ConnectionCourse::Deny(refusal) => call.deny(Kind::Connect, &target, refusal),
     }
 }
 
@@ -178,10 +178,10 @@ async fn direct(
     Ok(addresses.take(ADDRESSES_MAX).collect())
 }
 
-fn unix(caller: Caller<'_>, path: &[u8]) -> Decision {
-    let Caller {
+fn unix(call: AskedCall<'_>, path: &[u8]) -> Decision {
+    let AskedCall {
         session, process, ..
-    } = caller;
+    } = call;
     let target = String::from_utf8_lossy(path).into_owned();
     match admit_unix(session, process, path) {
         Ok(permit) => {
@@ -190,7 +190,7 @@ fn unix(caller: Caller<'_>, path: &[u8]) -> Decision {
                 .rule(permit.rule());
             redirect(session, &event)
         }
-        Err(refusal) => caller.deny(Kind::Unix, &target, refusal),
+        Err(refusal) => call.deny(Kind::Unix, &target, refusal),
     }
 }
 
@@ -236,10 +236,10 @@ pub(crate) fn admit_unix(
     }
 }
 
-fn listen(caller: Caller<'_>, address: SocketAddr) -> Decision {
-    let Caller {
+fn listen(call: AskedCall<'_>, address: SocketAddr) -> Decision {
+    let AskedCall {
         session, process, ..
-    } = caller;
+    } = call;
     let target = address.to_string();
     let facts = Facts::Listen {
         process: decide::asking(process),
@@ -255,6 +255,6 @@ fn listen(caller: Caller<'_>, address: SocketAddr) -> Decision {
                 Err(_) => Decision::Deny,
             }
         }
-        Verdict::Deny(denial) => caller.deny(Kind::Listen, &target, Refusal::Policy(denial)),
+        Verdict::Deny(denial) => call.deny(Kind::Listen, &target, Refusal::Policy(denial)),
     }
 }

@@ -27,9 +27,7 @@ use crate::reload::Reread;
 use crate::scarcity::Score;
 use crate::secrets::GuardedSecrets;
 use crate::sources::check_total;
-use crate::supervisor::{
-    ChangeSetting, DeciderSetting, Farewell, Prepared, RunOutcome, Substitutes,
-};
+use crate::supervisor::{ChangeSetting, Farewell, Prepared, RunOutcome, Substitutes};
 use crate::text::{cut, shell_word};
 use crate::trust::Trust;
 use crate::voice::Voice;
@@ -123,7 +121,6 @@ fn confined<'scope>(
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
     let status = status(&opening, options);
     let changes = changes(options, &opening, context);
-    let decider = decider(options, &status.name);
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
     let looks = PlaceLooks::default();
@@ -156,7 +153,6 @@ fn confined<'scope>(
         denials,
         leaving,
         changes,
-        decider,
         private: &private,
         score,
     };
@@ -164,13 +160,6 @@ fn confined<'scope>(
     let words = about_files(list, (options, &policy), outcome, &directory);
     // The tree is gone, so the directory goes, if the guardian did not remove it.
     Ok((outcome, private.end().into_iter().chain(words).collect()))
-}
-
-/// What answers in a person's place what no rule decides.
-fn decider(options: &RunOptions, name: &str) -> Option<DeciderSetting> {
-    let command = options.ask_with.clone()?;
-    let name = name.to_owned();
-    Some(DeciderSetting { command, name })
 }
 
 /// What is wrong with secrets, or with the record, is said before anything runs.

@@ -4,7 +4,7 @@
 //! as requests are.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use outgate_harness::origin::Origin;
@@ -58,7 +58,7 @@ fn asking<'lab>(lab: &'lab Lab, identity: Identity, with: &str) -> Sandbox<'lab>
         .limit(Duration::from_mins(2))
 }
 
-fn lines(log: &PathBuf) -> Vec<serde_json::Value> {
+fn lines(log: &Path) -> Vec<serde_json::Value> {
     let text = fs::read_to_string(log).expect("a log");
     text.lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))

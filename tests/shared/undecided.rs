@@ -101,9 +101,7 @@ lab_tests! {
         // Without an answer: denied before clients give up, and the question stays for who tries again.
         run.say("6 blocking b.example 5434\n7 later b.example 5434\n");
         run.wait_for("6 ECONNREFUSED in time");
-        // What it had sent is not read.
-        let said = run.wait_for("\n7 ");
-        assert!(said.contains("7 closed in time") || said.contains("7 ECONNRESET in time"), "{said}");
+        run.wait_for("7 closed in time");
         assert!(run.errors().contains("no rule allows it; asked, no answer yet; try again"), "{}", run.errors());
         let third = number(&person, "connection to b.example:5434");
         person.say(&format!("{third} run\n"));

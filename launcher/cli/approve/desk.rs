@@ -168,10 +168,7 @@ impl Desk {
         let mut over = Vec::new();
         let pids: Vec<u32> = self.watched.keys().copied().collect();
         for pid in pids {
-            loop {
-                let Some(watched) = self.watched.get(&pid) else {
-                    break;
-                };
+            while let Some(watched) = self.watched.get(&pid) {
                 let name = watched.name.clone();
                 match watched.receive() {
                     WatchedWord::Nothing => break,

@@ -19,6 +19,8 @@ use crate::learn::shared_hosts;
 const FILES_MAX: usize = 64;
 /// Lines of them that are read: a second or two.
 const LINES_MAX: u64 = 500_000;
+/// Readings of the records, which are read once.
+const READINGS_MAX: usize = 1;
 /// Hosts that are remembered: more than anybody meets.
 const HOSTS_MAX: usize = 16_384;
 
@@ -45,7 +47,7 @@ pub(super) struct KnownHosts {
 impl KnownHosts {
     /// Begins to read.
     pub(super) fn begin() -> Self {
-        let (sender, coming) = sync_channel(1);
+        let (sender, coming) = sync_channel(READINGS_MAX);
         thread::spawn(move || drop(sender.send(read())));
         Self {
             coming: Some(coming),
@@ -95,7 +97,7 @@ impl KnownHosts {
             }
             None if self.coming.is_some() => lines.push("your records are being read".to_owned()),
             None => {
-                lines.push("not in your records: no run of yours asked for it before".to_owned())
+                lines.push("not in your records: no run of yours asked for it before".to_owned());
             }
         }
         if self.shared.iter().any(|own| own.covers(&host)) {
