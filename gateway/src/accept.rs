@@ -11,7 +11,7 @@ use outgate_policy::{Carries, Host, Permit};
 use outgate_record::Reason;
 use tokio::net::TcpStream;
 
-use crate::ask::{self, ConnectionCourse};
+use crate::ask::{self, ConnectionCourse, held};
 use crate::audit::Kind;
 use crate::caller::Caller;
 use crate::control::ControlError;
@@ -110,7 +110,13 @@ fn slot(session: &Session) -> Option<FlowSlot> {
 }
 
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
-    match ask::course(flow.session(), flow.process(), flow.destination()) {
+    let (session, process, to) = (flow.session(), flow.process(), flow.destination());
+    // Its caller waited for no call, so it waits here, and nothing of it is read.
+    let asked = match held::question_of(session, process, to) {
+        Some(question) => Some(held::briefly(session, question).await),
+        None => None,
+    };
+    match ask::course(session, process, to) {
         ConnectionCourse::Direct(host, permit) => Box::pin(raw(flow, &host, permit, stream)).await,
         ConnectionCourse::Stub => {
             flow.hush();
@@ -126,7 +132,17 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
         }
         ConnectionCourse::Inspect => inspect(flow, stream, None).await,
         ConnectionCourse::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
-        ConnectionCourse::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
+        ConnectionCourse::Deny(refusal) => {
+            let refusal = match asked {
+                Some(asked) => refusal.asked(asked.words()),
+                None => refusal,
+            };
+            flow.caller().refuse(Kind::Flow, &refusal);
+            if asked.is_some() {
+                // What it sent meanwhile is not read: closed at once, it would see a reset.
+                close_lingering(stream, &[]).await;
+            }
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! is recorded before it is sent. Resolves a name only after it was allowed;
 //! dials nothing itself.
 
+pub(crate) mod held;
+
 use std::net::SocketAddr;
 
 use outgate_handoff::{ADDRESSES_MAX, Answer, Ask, CallQuestion, Decision, ProcessFacts};
@@ -14,7 +16,7 @@ use crate::destination::DNS_PORT;
 use crate::destination::Destination;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::session::Session;
+use crate::session::{Asked, Session};
 use crate::tenant::PeerStanding;
 
 /// What a connection is to become.
@@ -59,14 +61,28 @@ pub(crate) fn course(
     }
 }
 
-/// Answers one question.
-pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
+/// A connection whose caller does not wait is made at once, and waits in its place.
+pub(crate) fn waiting(session: &Session) -> Answer {
+    Answer {
+        decision: Decision::Redirect,
+        generation: session.generation(),
+        reuse_ms: 0,
+    }
+}
+
+/// Answers one question; `asked` is how it went where a person was asked before.
+pub(crate) async fn answer(session: &Session, ask: &Ask, asked: Option<Asked>) -> Answer {
+    let call = AskedCall {
+        session,
+        process: &ask.process,
+        asked,
+    };
     let decision = match &ask.question {
         CallQuestion::Connect { destination } => {
-            connect(session, &ask.process, session.destination(*destination)).await
+            connect(call, session.destination(*destination)).await
         }
-        CallQuestion::Unix { path } => unix(session, &ask.process, path),
-        CallQuestion::Listen { address } => listen(session, &ask.process, *address),
+        CallQuestion::Unix { path } => unix(call, path),
+        CallQuestion::Listen { address } => listen(call, *address),
     };
     let reuse_ms = match decision {
         // What is redirected is recorded again as a flow; the others only here.
@@ -80,7 +96,31 @@ pub(crate) async fn answer(session: &Session, ask: &Ask) -> Answer {
     }
 }
 
-async fn connect(session: &Session, process: &ProcessFacts, destination: Destination) -> Decision {
+/// Who asks, and how it went where a person was asked.
+#[derive(Debug, Clone, Copy)]
+struct AskedCall<'a> {
+    session: &'a Session,
+    process: &'a ProcessFacts,
+    asked: Option<Asked>,
+}
+
+impl AskedCall<'_> {
+    fn deny(self, kind: Kind, target: &str, refusal: Refusal) -> Decision {
+        let refusal = match self.asked {
+            Some(asked) => refusal.asked(asked.words()),
+            None => refusal,
+        };
+        let recorder = self.session.recorder();
+        recorder.refused(kind, self.process, target, &refusal);
+        recorder.tell_of(&self.process.executable, &refusal);
+        Decision::Deny
+    }
+}
+
+async fn connect(call: AskedCall<'_>, destination: Destination) -> Decision {
+    let AskedCall {
+        session, process, ..
+    } = call;
     let target = destination.to_string();
     let event = |outcome| Event::new(Kind::Connect, outcome, &target).process(process);
     match course(session, process, &destination) {
@@ -106,7 +146,7 @@ async fn connect(session: &Session, process: &ProcessFacts, destination: Destina
                         Err(_) => Decision::Deny,
                     }
                 }
-                Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
+                Err(refusal) => call.deny(Kind::Connect, &target, refusal),
             }
         }
         ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
@@ -118,7 +158,7 @@ async fn connect(session: &Session, process: &ProcessFacts, destination: Destina
                 .refused(Kind::Connect, process, &target, &refusal);
             Decision::Redirect
         }
-        ConnectionCourse::Deny(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
+        ConnectionCourse::Deny(refusal) => call.deny(Kind::Connect, &target, refusal),
     }
 }
 
@@ -127,18 +167,6 @@ fn redirect(session: &Session, event: &Event<'_>) -> Decision {
         Ok(()) => Decision::Redirect,
         Err(_) => Decision::Deny,
     }
-}
-
-fn deny(
-    session: &Session,
-    kind: Kind,
-    process: &ProcessFacts,
-    target: &str,
-    refusal: &Refusal,
-) -> Decision {
-    session.recorder().refused(kind, process, target, refusal);
-    session.recorder().tell_of(&process.executable, refusal);
-    Decision::Deny
 }
 
 /// The vetted addresses of a host, in the order they should be tried.
@@ -155,7 +183,10 @@ async fn direct(
     Ok(addresses.take(ADDRESSES_MAX).collect())
 }
 
-fn unix(session: &Session, process: &ProcessFacts, path: &[u8]) -> Decision {
+fn unix(call: AskedCall<'_>, path: &[u8]) -> Decision {
+    let AskedCall {
+        session, process, ..
+    } = call;
     let target = String::from_utf8_lossy(path).into_owned();
     match admit_unix(session, process, path) {
         Ok(permit) => {
@@ -164,7 +195,7 @@ fn unix(session: &Session, process: &ProcessFacts, path: &[u8]) -> Decision {
                 .rule(permit.rule());
             redirect(session, &event)
         }
-        Err(refusal) => deny(session, Kind::Unix, process, &target, &refusal),
+        Err(refusal) => call.deny(Kind::Unix, &target, refusal),
     }
 }
 
@@ -210,7 +241,10 @@ pub(crate) fn admit_unix(
     }
 }
 
-fn listen(session: &Session, process: &ProcessFacts, address: SocketAddr) -> Decision {
+fn listen(call: AskedCall<'_>, address: SocketAddr) -> Decision {
+    let AskedCall {
+        session, process, ..
+    } = call;
     let target = address.to_string();
     let facts = Facts::Listen {
         process: decide::asking(process),
@@ -226,9 +260,6 @@ fn listen(session: &Session, process: &ProcessFacts, address: SocketAddr) -> Dec
                 Err(_) => Decision::Deny,
             }
         }
-        Verdict::Deny(denial) => {
-            let refusal = Refusal::Policy(denial);
-            deny(session, Kind::Listen, process, &target, &refusal)
-        }
+        Verdict::Deny(denial) => call.deny(Kind::Listen, &target, Refusal::Policy(denial)),
     }
 }

@@ -358,6 +358,9 @@ pub(crate) const SCAN_MESSAGE_DEPTH_MAX: usize = 8;
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
 /// How long a request may wait for a person, at most: longer than clients do.
 pub(crate) const ASK_TIME_MAX: Duration = Duration::from_mins(10);
+/// How long a held call, or a connection that waits in its place, may take: clients give up
+/// connecting after ten seconds, the hastiest of those that have such a time by default.
+pub(crate) const ASK_CALL_TIME_MAX: Duration = Duration::from_secs(9);
 /// Requests of one sandbox that wait for a person, beside a quarter of its connections.
 pub(crate) const ASK_WAITERS_MAX: usize = 256;
 /// Questions that are open at once in one sandbox.

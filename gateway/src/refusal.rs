@@ -49,6 +49,15 @@ impl Refusal {
         self
     }
 
+    /// The same of what a person was asked about, and how that went.
+    #[must_use]
+    pub(crate) fn asked(self, how: &str) -> Self {
+        match self {
+            Self::Policy(denial) => Self::Policy(denial.asked(how)),
+            own @ Self::Own(_) => own,
+        }
+    }
+
     /// The same, and something is wrong: what the person hears of it.
     #[must_use]
     pub(crate) fn alarm(mut self, what: &str) -> Self {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use outgate_record::Reason;
 
-use crate::ask;
+use crate::ask::{self, held};
 use crate::audit::{Event, Kind, Outcome};
 use crate::body::Traffic;
 use crate::limits;
@@ -41,7 +41,7 @@ pub(crate) async fn serve(
     let started = Instant::now();
     let traffic = Traffic::default();
     // Asked again: the connection counts, not the question before it.
-    let outcome = match ask::admit_unix(session, process, path) {
+    let outcome = match admitted(session, process, path).await {
         Ok(permit) => match connect(sockets, (&name, permit)).await {
             Ok((client, target)) => {
                 let still = || ask::admit_unix(session, process, path).map(drop);
@@ -74,6 +74,25 @@ pub(crate) async fn serve(
         .process(process)
         .traffic(up, down, millis);
     session.recorder().record(&event).ok();
+}
+
+/// Whether it may be, after a person was asked where no rule says: its caller waited for no
+/// call, and nothing of it is read before.
+async fn admitted(
+    session: &Arc<Session>,
+    process: &ProcessFacts,
+    path: &[u8],
+) -> Result<Permit, Refusal> {
+    let refusal = match ask::admit_unix(session, process, path) {
+        Ok(permit) => return Ok(permit),
+        Err(refusal) => refusal,
+    };
+    let Some(question) = held::question_about(session, process, &refusal) else {
+        return Err(refusal);
+    };
+    let asked = held::briefly(session, question).await;
+    let admitted = ask::admit_unix(session, process, path);
+    admitted.map_err(|refusal| refusal.asked(asked.words()))
 }
 
 /// Spends the permit on this one connection.

@@ -198,6 +198,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
         clean: lesson.clean,
         auto: false,
         ask: None,
+        ask_with: None,
         locked: None,
         step: None,
         sealed: false,
@@ -318,7 +319,7 @@ fn add(
 }
 
 /// Hosts that keep what anybody sends them, as the detectors say.
-fn shared_hosts() -> Vec<IssuerPattern> {
+pub(crate) fn shared_hosts() -> Vec<IssuerPattern> {
     let detectors = Detectors::shipped();
     let many = detectors.iter().filter(|own| own.tenants == Tenants::Many);
     let hosts = many.flat_map(|own| own.issuers.iter().chain(own.tenant_hosts.iter()));

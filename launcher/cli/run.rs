@@ -34,6 +34,9 @@ use crate::upstream;
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
+/// How long a question stays open where nobody says.
+const ASK_SECONDS: u32 = 60;
+
 /// The status of a locked run that was denied something, where its command's says nothing.
 const BEYOND: u8 = 3;
 
@@ -76,6 +79,7 @@ pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode
 
 /// What the options of the command line say.
 fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
+    let ask_seconds = asked_for(&arguments);
     let variables = variables(&arguments);
     let set = match set(&arguments) {
         Ok(set) => set,
@@ -119,7 +123,8 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         planter: canaries,
         sources: collector.finish(),
         command: arguments.command,
-        ask_seconds: arguments.ask.unwrap_or(0),
+        ask_seconds,
+        ask_with: arguments.ask_with,
         // A lock that is widened while it holds is none.
         sealing: if arguments.sealed || arguments.locked.is_some() {
             Sealing::Sealed
@@ -146,6 +151,12 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         authority: ca::own_authority(),
         accepted: trusted::directory(),
     })
+}
+
+/// For how many seconds what no rule decides is asked for.
+fn asked_for(arguments: &Run) -> u32 {
+    let by_program = arguments.ask_with.as_ref().map(|_| ASK_SECONDS);
+    arguments.ask.or(by_program).unwrap_or(0)
 }
 
 fn about_leftovers(leave: Leave) -> LeftoversMode {

@@ -81,6 +81,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "60s", value_parser = seconds, conflicts_with = "sealed")]
     pub(crate) ask: Option<u32>,
+    /// As --ask, and start this program to answer, outside of the confinement and with your
+    /// environment: a line of JSON for each question and each answer (`outgate approve --help`)
+    #[arg(long = "ask-with", value_name = "CMD", conflicts_with_all = ["sealed", "locked"])]
+    pub(crate) ask_with: Option<String>,
     /// Allow what this lock says and nothing else, whatever policies allow; status 3 if
     /// anything was denied [default: outgate.lock]
     ///

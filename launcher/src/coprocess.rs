@@ -15,7 +15,7 @@ pub(crate) fn start_private(
     program: &Path,
     variables: &[(String, String)],
 ) -> io::Result<(OwnedFd, Option<Child>)> {
-    let (socket, child) = start_program(program, "serve", &[], variables)?;
+    let (socket, child) = start_program(program, &["serve"], &[], variables)?;
     Ok((socket, Some(child)))
 }
 
@@ -24,13 +24,13 @@ pub(crate) fn start_private(
 /// command and not it.
 pub(crate) fn start_program(
     program: &Path,
-    word: &str,
+    words: &[&str],
     inherited: &[(&str, BorrowedFd<'_>)],
     variables: &[(String, String)],
 ) -> io::Result<(OwnedFd, Child)> {
     let (ours, theirs) = pair()?;
     let mut command = Command::new(program);
-    command.arg(word);
+    command.args(words);
     let handoff = [("--handoff-fd", theirs.as_fd())];
     for (option, descriptor) in handoff.iter().chain(inherited) {
         fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;

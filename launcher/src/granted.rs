@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use outgate_handoff::{GrantRequest, GrantUses};
+use outgate_handoff::{GrantRequest, GrantUses, LISTEN_RULE};
 use outgate_policy::{RuleRef, Source, SourceKind, printable};
 
 use crate::limits::GRANTS_MAX;
@@ -45,10 +45,16 @@ impl RunTexts {
 
     /// All texts, in merge order.
     pub(crate) fn all(&self) -> Vec<Source> {
-        let grants = self.grants.iter().map(|own| Source {
-            kind: SourceKind::Allow,
-            place: own.place.clone(),
-            text: own.rule.clone(),
+        let grants = self.grants.iter().map(|own| {
+            let (kind, text) = match own.rule.strip_prefix(LISTEN_RULE) {
+                Some(address) => (SourceKind::Listen, address),
+                None => (SourceKind::Allow, own.rule.as_str()),
+            };
+            Source {
+                kind,
+                place: own.place.clone(),
+                text: text.to_owned(),
+            }
         });
         self.base.iter().cloned().chain(grants).collect()
     }
@@ -182,6 +188,9 @@ impl RunTexts {
 
 /// Whether a rule's text is about requests: it names no scheme, or one of theirs.
 fn is_about_requests(rule: &str) -> bool {
+    if rule.starts_with(LISTEN_RULE) {
+        return false;
+    }
     let target = rule.split_whitespace().next_back().unwrap_or_default();
     match target.split_once("://") {
         None => true,

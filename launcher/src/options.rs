@@ -53,6 +53,8 @@ pub struct RunOptions {
     /// How long a request that no rule decides may wait for a person, in seconds; 0: nobody
     /// is asked.
     pub ask_seconds: u32,
+    /// A program of the user's that answers in a person's place, for a shell.
+    pub ask_with: Option<String>,
     /// How its texts are read again.
     pub reader: Reader,
     /// Whether the summary is said at the end.

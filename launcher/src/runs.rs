@@ -18,14 +18,14 @@ use nix::sys::socket::{
 };
 pub use outgate_handoff::Status;
 use outgate_handoff::{FRAME_BYTES_MAX, FromRun, ToRun};
-pub use outgate_handoff::{GrantRequest, GrantUses, OpenQuestion, PersonAnswer};
+pub use outgate_handoff::{GrantRequest, GrantUses, LISTEN_RULE, OpenQuestion, PersonAnswer};
 use outgate_policy::{Context, Source};
 
 use crate::opening::read_texts_file;
 use crate::presence::{PREFIX, mark};
 use crate::process::stands_still;
 
-pub use watched::{Watched, WatchedWord};
+pub use watched::{Watched, WatchedWord, end_own_group};
 
 /// Runs looked at, at most.
 const RUNS_MAX: usize = 4096;

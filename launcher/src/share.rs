@@ -318,7 +318,7 @@ impl Front {
             });
         };
         let inherited = [("--listen-fd", listener.as_fd())];
-        let (socket, child) = start_program(program, "share", &inherited, variables)
+        let (socket, child) = start_program(program, &["share"], &inherited, variables)
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self { socket, child };
         for frame in opening_frames(opening).map_err(failed("the policy's text"))? {

@@ -8,6 +8,7 @@ mod bind;
 mod change;
 mod connect;
 mod datagram;
+mod decider;
 mod hear;
 mod late;
 mod leave;
@@ -58,6 +59,7 @@ use crate::voice::Voice;
 
 pub(crate) use change::ChangeSetting;
 use change::Changes;
+pub(crate) use decider::DeciderSetting;
 pub use leave::Leaving;
 pub use open::Substitutes;
 use question::People;
@@ -109,6 +111,8 @@ pub(crate) struct SupervisorSetting {
     pub changes: ChangeSetting,
     /// What the policy says of sandboxes that programs would make of their own.
     pub own_sandboxes: Vec<String>,
+    /// A program of the user's that answers what no rule decides.
+    pub decider: Option<DeciderSetting>,
 }
 
 /// When the gateway starts.
@@ -329,6 +333,7 @@ fn supervise(setting: SupervisorSetting, alarm: CallAlarm, voice: &mut dyn Voice
         voice,
         alarm,
     };
+    supervisor.start_decider(setting.decider);
     while supervisor.over.is_none() {
         supervisor.turn();
     }
@@ -390,7 +395,12 @@ impl Supervisor<'_> {
         if self.link.may_come_back() {
             self.attach_again();
         }
-        let helpers = [self.link.pid(), self.sealed.pid(), self.lookups.pid()];
+        let helpers = [
+            self.link.pid(),
+            self.sealed.pid(),
+            self.lookups.pid(),
+            self.people.decider_pid(),
+        ];
         self.lifetime.helpers(helpers.map(|pid| pid.unwrap_or(0)));
         self.lifetime.held(self.counters.total());
         if !waited {

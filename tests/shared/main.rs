@@ -12,6 +12,7 @@
 mod asks;
 mod crowds;
 mod death;
+mod deciders;
 mod ends;
 mod gate;
 mod grants;
@@ -21,3 +22,5 @@ mod own_origin;
 mod policies;
 mod registry;
 mod revise;
+mod screens;
+mod undecided;

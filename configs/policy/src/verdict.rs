@@ -425,6 +425,12 @@ impl Denial {
         self.flag.as_deref().and_then(rule_of)
     }
 
+    /// Where it would listen, as `--listen` takes it; `None` where it is about anything else.
+    pub fn listened(&self) -> Option<&str> {
+        let quoted = self.flag.as_ref()?.strip_prefix("--listen '")?;
+        quoted.strip_suffix('\'')
+    }
+
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.
     pub fn hint(&self) -> Option<String> {
         self.flag.clone()

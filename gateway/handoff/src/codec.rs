@@ -2,8 +2,8 @@
 //! fields here is the format; it changes only with the protocol's number.
 
 use crate::frame::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, OpenQuestion, Parent,
-    ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, OpenQuestion,
+    Parent, ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
 };
 use crate::settings::GatewaySetting;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
@@ -83,6 +83,29 @@ fn read_question(r: &mut FrameReader<'_>) -> Result<CallQuestion, FrameError> {
     }
 }
 
+fn write_ask(w: &mut FrameWriter, ask: &Ask) {
+    write_question(w, &ask.question);
+    write_process(w, &ask.process);
+    w.u8(match ask.hold {
+        HoldForm::Refuse => 0,
+        HoldForm::Call => 1,
+        HoldForm::Connection => 2,
+    });
+}
+
+fn read_ask(r: &mut FrameReader<'_>) -> Result<Ask, FrameError> {
+    Ok(Ask {
+        question: read_question(r)?,
+        process: read_process(r)?,
+        hold: match r.u8("hold")? {
+            0 => HoldForm::Refuse,
+            1 => HoldForm::Call,
+            2 => HoldForm::Connection,
+            _ => return Err(FrameError::Value { field: "hold" }),
+        },
+    })
+}
+
 pub(crate) fn write_open_question(w: &mut FrameWriter, question: &OpenQuestion) {
     w.bytes("subject", question.subject.as_bytes(), LINE_BYTES_MAX);
     w.bytes("narrow", question.narrow.as_bytes(), GRANT_BYTES_MAX);
@@ -136,8 +159,7 @@ impl ToGateway {
             }
             Self::Ask(id, ask) => {
                 w = FrameWriter::new(4, *id);
-                write_question(&mut w, &ask.question);
-                write_process(&mut w, &ask.process);
+                write_ask(&mut w, ask);
             }
             Self::Flow(flow) => {
                 w = FrameWriter::new(5, 0);
@@ -206,13 +228,7 @@ impl ToGateway {
                 command: r.text("command", LINE_BYTES_MAX)?,
                 ask_seconds: r.u32("ask_seconds")?,
             }),
-            4 => Self::Ask(
-                id,
-                Ask {
-                    question: read_question(&mut r)?,
-                    process: read_process(&mut r)?,
-                },
-            ),
+            4 => Self::Ask(id, read_ask(&mut r)?),
             5 => Self::Flow(FlowFrame {
                 question: read_question(&mut r)?,
                 process: read_process(&mut r)?,

@@ -92,14 +92,15 @@ pub struct BeginFrame {
     pub ask_seconds: u32,
 }
 
-/// A request that no rule decides, as a person is asked about it. All texts are printable.
+/// A request, a connection or a call that no rule decides, as a person is asked about it. All
+/// texts are printable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenQuestion {
     /// What is asked for, as a denial names it.
     pub subject: String,
     /// The narrowest rule that allows it; empty where that may not be shown.
     pub narrow: String,
-    /// The rule for all of its host.
+    /// The rule for all of its host; empty where there is none to give.
     pub broad: String,
     /// Who asks.
     pub process: ProcessFacts,
@@ -107,6 +108,9 @@ pub struct OpenQuestion {
     /// something itself.
     pub words: String,
 }
+
+/// How the text of a rule begins that grants a port to listen on: `[ADDR:]PORT` follows.
+pub const LISTEN_RULE: &str = "listen ";
 
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +169,17 @@ pub enum CallQuestion {
     },
 }
 
+/// How a call may wait for a person's word, where no rule decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldForm {
+    /// Not at all: nobody is there to say one.
+    Refuse,
+    /// It is held.
+    Call,
+    /// Its caller waits for no call (`O_NONBLOCK`): the connection is made, and waits.
+    Connection,
+}
+
 /// A question; its frame id names the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
@@ -172,6 +187,8 @@ pub struct Ask {
     pub question: CallQuestion,
     /// Who wants it.
     pub process: ProcessFacts,
+    /// How it may wait.
+    pub hold: HoldForm,
 }
 
 /// A connected socket handed over. Carries one descriptor: the accepted side.

@@ -19,8 +19,8 @@ pub mod status;
 mod wire;
 
 pub use frame::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, OpenQuestion, Parent,
-    ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher,
+    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, LISTEN_RULE,
+    OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher,
 };
 pub use limits::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, DESCRIPTORS_MAX, FRAME_BYTES_MAX, GRANT_BYTES_MAX,

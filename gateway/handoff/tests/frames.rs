@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use outgate_handoff::{
     ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
-    FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, LINE_BYTES_MAX, NAME_BYTES_MAX,
+    FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX, NAME_BYTES_MAX,
     PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, SourceFrame,
     ToGateway, ToLauncher,
 };
@@ -29,6 +29,14 @@ fn process() -> impl Strategy<Value = ProcessFacts> {
         executable,
         parents,
     })
+}
+
+fn hold() -> impl Strategy<Value = HoldForm> {
+    prop_oneof![
+        Just(HoldForm::Refuse),
+        Just(HoldForm::Call),
+        Just(HoldForm::Connection),
+    ]
 }
 
 fn question() -> impl Strategy<Value = CallQuestion> {
@@ -132,8 +140,14 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
         hello,
         source,
         begin,
-        (any::<u64>(), question(), process())
-            .prop_map(|(id, question, process)| ToGateway::Ask(id, Ask { question, process })),
+        (any::<u64>(), question(), process(), hold()).prop_map(|(id, question, process, hold)| {
+            let ask = Ask {
+                question,
+                process,
+                hold,
+            };
+            ToGateway::Ask(id, ask)
+        }),
         (question(), process())
             .prop_map(|(question, process)| ToGateway::Flow(FlowFrame { question, process })),
         Just(ToGateway::Stub),
@@ -275,6 +289,7 @@ fn fields_over_their_limits_are_refused_by_the_sender() {
                 path: vec![b'x'; PATH_BYTES_MAX + 1],
             },
             process: ProcessFacts::default(),
+            hold: HoldForm::Refuse,
         },
     );
     assert_eq!(unix.encode(), over("path", PATH_BYTES_MAX));
@@ -296,6 +311,7 @@ fn the_largest_question_fits_a_frame() {
             executable: path,
             parents: vec![parent; PARENTS_MAX],
         },
+        hold: HoldForm::Call,
     };
     assert!(ToGateway::Ask(1, ask).encode().is_ok());
 }

@@ -129,7 +129,7 @@ async fn ask(session: &Arc<Session>, process: &ProcessFacts, proposal: Arc<Propo
     let (asking, own) = (Arc::clone(session), Arc::clone(&proposal));
     session.tasks().spawn(async move {
         let questions = asking.open_questions();
-        let asked = questions.hold_for(question, QUESTION_TIME).await;
+        let asked = questions.hold_for(question, QUESTION_TIME, || ()).await;
         let word = match asked {
             Asked::Granted => "allowed",
             Asked::Denied | Asked::Nobody | Asked::Late | Asked::Crowded => "denied",

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use outgate_handoff::{CallQuestion, ToGateway, ToLauncher};
+use outgate_handoff::{Ask, CallQuestion, ToGateway, ToLauncher};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::change::PolicyChange;
 use super::opening::{PolicyTexts, expect_descriptors};
+use crate::ask::held::{self, HeldCall};
 use crate::audit::{Event, Kind, Outcome};
 use crate::control::{ControlError, ControlSocket, ReceivedFrame};
 use crate::session::Session;
@@ -180,16 +181,34 @@ fn leftover(
     Ok(())
 }
 
-/// Answers at once where no name has to be resolved; otherwise beside the
-/// others, so that one slow name holds up nobody.
+/// Answers at once where no name has to be resolved and nobody is asked; otherwise beside
+/// the others, so that one slow name, or person, holds up nobody.
 async fn question(
     session: &Arc<Session>,
     control: &Arc<ControlSocket>,
     id: u64,
-    ask: outgate_handoff::Ask,
+    ask: Ask,
 ) -> Result<(), ControlError> {
-    if !may_wait(session, &ask.question) {
-        let answer = ask::answer(session, &ask).await;
+    let asked = match held::held(session, &ask) {
+        HeldCall::Waits(question) => {
+            let (session, control) = (Arc::clone(session), Arc::clone(control));
+            let tasks = Arc::clone(&session);
+            tasks.tasks().spawn(async move {
+                let asked = held::briefly(&session, question).await;
+                let answer = ask::answer(&session, &ask, Some(asked)).await;
+                control.send(&ToLauncher::Answer(id, answer)).await.ok();
+            });
+            return Ok(());
+        }
+        HeldCall::Redirected => {
+            let answer = ask::waiting(session);
+            return control.send(&ToLauncher::Answer(id, answer)).await;
+        }
+        HeldCall::Denied(asked) => Some(asked),
+        HeldCall::Decided => None,
+    };
+    if asked.is_some() || !may_wait(session, &ask.question) {
+        let answer = ask::answer(session, &ask, asked).await;
         return control.send(&ToLauncher::Answer(id, answer)).await;
     }
     let Some(slot) = session.question_slot().await else {
@@ -197,7 +216,7 @@ async fn question(
     };
     let (task_session, control) = (Arc::clone(session), Arc::clone(control));
     session.tasks().spawn(async move {
-        let answer = ask::answer(&task_session, &ask).await;
+        let answer = ask::answer(&task_session, &ask, None).await;
         control.send(&ToLauncher::Answer(id, answer)).await.ok();
         drop(slot);
     });

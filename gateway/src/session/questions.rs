@@ -1,7 +1,7 @@
-//! Requests that no rule decides, held until a person said what is to happen: one question
-//! for all that are the same, so many at once and no more, each for a time. Whoever waits is
-//! a request of its own and holds nobody else; nothing is sent meanwhile. What a person says
-//! yes to is a rule, by which the request is judged anew.
+//! What no rule decides, requests, connections and calls, held until a person said what is to happen: one question
+//! for all that are the same, so many at once and no more, each for a time. Whoever waits does
+//! so by itself and holds nobody else; nothing is sent meanwhile. What a person says yes to is
+//! a rule, by which all that waits is judged anew.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,6 +74,23 @@ struct Pending {
     settled: watch::Sender<Option<Asked>>,
 }
 
+/// Whose question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entrance {
+    /// It was put for this one.
+    First,
+    /// It was there.
+    Joined,
+}
+
+/// A request that joined its question, or had it put.
+struct Entered<'q> {
+    waiter: Waiter<'q>,
+    settled: watch::Receiver<Option<Asked>>,
+    until: Instant,
+    entrance: Entrance,
+}
+
 /// A request that waits, for as long as this lives.
 struct Waiter<'q> {
     questions: &'q Questions,
@@ -99,15 +116,30 @@ impl Questions {
 
     /// Waits for what a person says, or for the end of the time.
     pub(crate) async fn hold(&self, question: OpenQuestion) -> Asked {
-        self.hold_for(question, self.time).await
+        self.hold_for(question, self.time, || ()).await
     }
 
-    /// The same with a time of its own, for what no client waits for.
-    pub(crate) async fn hold_for(&self, question: OpenQuestion, time: Duration) -> Asked {
-        let (waiter, mut settled, until) = match self.enter(question, time) {
+    /// The same for no longer than this. Who had the question put says by `first` what is
+    /// done about it beside the wait.
+    pub(crate) async fn hold_for(
+        &self,
+        question: OpenQuestion,
+        at_most: Duration,
+        first: impl FnOnce(),
+    ) -> Asked {
+        let Entered {
+            waiter,
+            mut settled,
+            until,
+            entrance,
+        } = match self.enter(question, self.time.max(at_most)) {
             Ok(entered) => entered,
             Err(asked) => return asked,
         };
+        if entrance == Entrance::First {
+            first();
+        }
+        let until = until.min(Instant::now() + at_most);
         let heard = timeout_at(until, settled.wait_for(Option::is_some)).await;
         let asked = match heard {
             Ok(Ok(asked)) => asked.unwrap_or(Asked::Nobody),
@@ -118,22 +150,35 @@ impl Questions {
         asked
     }
 
-    /// Joins the question, or puts it.
-    fn enter(
-        &self,
-        question: OpenQuestion,
-        time: Duration,
-    ) -> Result<(Waiter<'_>, watch::Receiver<Option<Asked>>, Instant), Asked> {
-        let key = (
-            question.subject.clone(),
-            question.process.executable.clone(),
-        );
-        let mut state = self.state.lock().map_err(|_| Asked::Crowded)?;
-        if state.denied.contains(&key) {
-            return Err(Asked::Denied);
+    /// How the asking would go where that is known before; `None` where it would wait.
+    pub(crate) fn refuses(&self, question: &OpenQuestion) -> Option<Asked> {
+        let Ok(state) = self.state.lock() else {
+            return Some(Asked::Crowded);
+        };
+        self.refusal(&state, &key(question), question)
+    }
+
+    fn refusal(&self, state: &QuestionState, key: &Key, question: &OpenQuestion) -> Option<Asked> {
+        if state.denied.contains(key) {
+            return Some(Asked::Denied);
         }
-        if state.waiters >= self.waiters_max {
-            return Err(Asked::Crowded);
+        let is_crowded = if state.open.values().any(|own| own.key == *key) {
+            // Whoever else asks for something finds room all the same.
+            state.waiters >= self.waiters_max
+        } else {
+            let host = host(question);
+            let of_host = state.open.values().filter(|own| own.host == host);
+            of_host.count() >= limits::ASK_OF_HOST_MAX || state.open.len() >= limits::ASK_OPEN_MAX
+        };
+        is_crowded.then_some(Asked::Crowded)
+    }
+
+    /// Joins the question, or puts it.
+    fn enter(&self, question: OpenQuestion, time: Duration) -> Result<Entered<'_>, Asked> {
+        let key = key(&question);
+        let mut state = self.state.lock().map_err(|_| Asked::Crowded)?;
+        if let Some(asked) = self.refusal(&state, &key, &question) {
+            return Err(asked);
         }
         let known = state.open.iter_mut().find(|(_, own)| own.key == key);
         if let Some((id, pending)) = known {
@@ -141,16 +186,7 @@ impl Questions {
             pending.waiters += 1;
             let settled = pending.settled.subscribe();
             state.waiters += 1;
-            let waiter = Waiter {
-                questions: self,
-                id,
-            };
-            return Ok((waiter, settled, until));
-        }
-        let of_host = state.open.values().filter(|own| own.host == question.broad);
-        let is_crowded = of_host.count() >= limits::ASK_OF_HOST_MAX;
-        if is_crowded || state.open.len() >= limits::ASK_OPEN_MAX {
-            return Err(Asked::Crowded);
+            return Ok(self.entered(id, (settled, until), Entrance::Joined));
         }
         state.next += 1;
         let id = state.next;
@@ -158,7 +194,7 @@ impl Questions {
         let until = Instant::now() + time;
         let pending = Pending {
             key,
-            host: question.broad.clone(),
+            host: host(&question),
             until,
             waiters: 1,
             settled,
@@ -166,13 +202,27 @@ impl Questions {
         state.open.insert(id, pending);
         state.waiters += 1;
         drop(state);
-        let waiter = Waiter {
-            questions: self,
-            id,
-        };
+        let entered = self.entered(id, (receiver, until), Entrance::First);
         // Where there is no room for it, nobody hears it, and it is late.
         self.control.offer(&ToLauncher::Question(id, question));
-        Ok((waiter, receiver, until))
+        Ok(entered)
+    }
+
+    fn entered(
+        &self,
+        id: u64,
+        (settled, until): (watch::Receiver<Option<Asked>>, Instant),
+        entrance: Entrance,
+    ) -> Entered<'_> {
+        Entered {
+            waiter: Waiter {
+                questions: self,
+                id,
+            },
+            settled,
+            until,
+            entrance,
+        }
     }
 
     /// The launcher says what became of a question.
@@ -213,6 +263,30 @@ impl Questions {
             drop(state);
             self.control.offer(&ToLauncher::Withdrawn(id));
         }
+    }
+}
+
+/// What tells it from others.
+fn key(question: &OpenQuestion) -> Key {
+    let program = question.process.executable.clone();
+    (question.subject.clone(), program)
+}
+
+/// Whom it is about: all questions about one host, all about Unix sockets, and all about
+/// ports to listen on count as one's.
+fn host(question: &OpenQuestion) -> String {
+    let rule = if question.broad.is_empty() {
+        &question.narrow
+    } else {
+        return question.broad.clone();
+    };
+    match rule.split_once("://") {
+        Some((scheme @ "unix", _)) => scheme.to_owned(),
+        Some(_) => rule
+            .rsplit_once(':')
+            .map_or(rule.as_str(), |(host, _)| host)
+            .to_owned(),
+        None => rule.split(' ').next().unwrap_or_default().to_owned(),
     }
 }
 
@@ -329,6 +403,60 @@ mod tests {
         assert_eq!(next_frame(&launcher).await, ToLauncher::Withdrawn(1));
         let state = questions.state.lock().unwrap();
         assert_eq!((state.waiters, state.open.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_short_time_leaves_the_question_to_who_stays() {
+        let (questions, launcher) = questions(60);
+        let mut held_ones = Vec::new();
+        let asked = questions
+            .hold_for(
+                question("connection to a.test:5432", ""),
+                Duration::from_millis(1),
+                || {
+                    let questions = Arc::clone(&questions);
+                    held_ones.push(tokio::spawn(async move {
+                        questions
+                            .hold(question("connection to a.test:5432", ""))
+                            .await
+                    }));
+                },
+            )
+            .await;
+        assert_eq!(asked, Asked::Late);
+        let ToLauncher::Question(id, _) = next_frame(&launcher).await else {
+            panic!("no question");
+        };
+        assert!(launcher.recv(&mut [0; 4096]).is_err());
+        questions.settled(id, Settlement::Granted);
+        for one in held_ones {
+            assert_eq!(one.await.unwrap(), Asked::Granted);
+        }
+    }
+
+    #[tokio::test]
+    async fn ports_of_one_host_and_all_unix_sockets_are_one_each() {
+        let (questions, _launcher) = questions(60);
+        let ask = |narrow: &str| OpenQuestion {
+            narrow: narrow.to_owned(),
+            ..question(narrow, "")
+        };
+        let mut entered = Vec::new();
+        for number in 0..1000 {
+            let a = format!("tcp://a.test:{number}");
+            let socket = format!("unix:///run/{number}/a:{number}");
+            let port = format!("listen 192.0.2.1:{number}");
+            for narrow in [a, socket, port] {
+                entered.extend(questions.enter(ask(&narrow), LONG).ok());
+            }
+        }
+        assert_eq!(entered.len(), 3 * limits::ASK_OF_HOST_MAX);
+        assert_eq!(
+            questions.refuses(&ask("tcp://a.test:1000")),
+            Some(Asked::Crowded)
+        );
+        assert_eq!(questions.refuses(&ask("tcp://a.test:1")), None);
+        assert_eq!(questions.refuses(&ask("tcp://b.test:1")), None);
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ fn ask() -> ToGateway {
         Ask {
             question,
             process: process(),
+            hold: outgate_handoff::HoldForm::Refuse,
         },
     )
 }

@@ -179,6 +179,7 @@ impl Launcher {
         let ask = Ask {
             question,
             process: process(),
+            hold: outgate_handoff::HoldForm::Refuse,
         };
         self.send(&ToGateway::Ask(id, ask), &[]);
         match self.receive() {

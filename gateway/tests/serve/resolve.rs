@@ -178,6 +178,7 @@ fn a_slow_name_holds_up_nobody() {
     let ask = outgate_handoff::Ask {
         question,
         process: crate::harness::process(),
+        hold: outgate_handoff::HoldForm::Refuse,
     };
     launcher.send(&outgate_handoff::ToGateway::Ask(77, ask), &[]);
     let begun = std::time::Instant::now();

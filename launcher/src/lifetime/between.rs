@@ -13,9 +13,9 @@ use nix::sys::socket::{MsgFlags, Shutdown, recv, send, shutdown};
 
 use crate::presence::WantedChange;
 
-/// Processes that serve the supervisor: the gateway, the holder of the sealed namespace,
-/// and the one that looks paths up.
-const HELPERS: usize = 3;
+/// Processes that serve the supervisor: the gateway, the holder of the sealed namespace, the
+/// one that looks paths up, and the one that answers in a person's place.
+const HELPERS: usize = 4;
 /// Changes of the policy that wait for those before them.
 const CHANGES_MAX: usize = 16;
 /// The word for a bundle of certificates that somebody waits for.

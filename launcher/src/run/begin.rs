@@ -24,8 +24,8 @@ use crate::ruleset::Reach;
 use crate::run_error::start_error;
 use crate::scarcity::Score;
 use crate::supervisor::{
-    ChangeSetting, Eager, Leaving, OutsideSockets, Prepared, RunOutcome, Substitutes,
-    SupervisorSetting,
+    ChangeSetting, DeciderSetting, Eager, Leaving, OutsideSockets, Prepared, RunOutcome,
+    Substitutes, SupervisorSetting,
 };
 use crate::text::cut;
 use crate::trust::Late;
@@ -62,6 +62,7 @@ impl ReadyRun<'_> {
         voice: &'scope mut dyn Voice,
     ) -> Result<RunOutcome, RunError> {
         let (for_lifetime, for_supervisor) = pair().map_err(thread_error)?;
+        let decider = decider(self.options, &status.name);
         // A run that cannot be listed runs all the same.
         let presence = Presence::announce(status).ok();
         prepared.settle().map_err(thread_error)?;
@@ -81,7 +82,7 @@ impl ReadyRun<'_> {
         let wall_time = self.policy.limits().wall_time;
         let tree = ProcessTree::new(reports, guardian, command, wall_time);
         let (calls, private) = (Arc::clone(&listener), self.private);
-        let setting = self.setting((calls, guardian), for_supervisor);
+        let setting = self.setting((calls, guardian), for_supervisor, decider);
         let thread = prepared.begin(setting, voice);
         let mut lifetime = Lifetime::new(tree, listener, signals, presence, for_lifetime);
         let status = lifetime.serve();
@@ -102,6 +103,7 @@ impl ReadyRun<'_> {
         self,
         (listener, guardian): (Arc<NotificationListener>, i32),
         lifetime: SupervisorEnd,
+        decider: Option<DeciderSetting>,
     ) -> SupervisorSetting {
         let Self {
             options, policy, ..
@@ -129,10 +131,18 @@ impl ReadyRun<'_> {
             denials: self.denials,
             leaving: self.leaving,
             changes: self.changes,
+            decider,
             own_sandboxes: own_sandboxes(policy),
             reach: self.reach,
         }
     }
+}
+
+/// What answers in a person's place what no rule decides.
+fn decider(options: &RunOptions, name: &str) -> Option<DeciderSetting> {
+    let command = options.ask_with.clone()?;
+    let name = name.to_owned();
+    Some(DeciderSetting { command, name })
 }
 
 /// Notes of the policy about sandboxes that programs would make of their own.

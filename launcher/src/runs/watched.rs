@@ -3,6 +3,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{MsgFlags, recv, send};
 use outgate_handoff::{FRAME_BYTES_MAX, FromRun, OpenQuestion, PersonAnswer, ToRun};
 
@@ -14,6 +16,14 @@ pub struct Watched {
     pub pid: u32,
     /// Its name.
     pub name: String,
+}
+
+/// Ends every process of this one's group, itself too, where the group is its own.
+pub fn end_own_group() {
+    let (own, group) = (nix::unistd::getpid(), nix::unistd::getpgrp());
+    if own == group {
+        let _ = nix::sys::signal::killpg(group, Signal::SIGKILL);
+    }
 }
 
 /// What a watched run says.
@@ -40,6 +50,24 @@ impl AsFd for Watched {
 }
 
 impl Watched {
+    /// The run that started this process and handed it this descriptor. From here on nobody
+    /// of the same account looks into this process.
+    ///
+    /// # Errors
+    /// No such descriptor was handed down.
+    pub fn inherited(number: i32, name: String) -> Result<Self, String> {
+        drop(outgate_sys::process::hide());
+        let socket = outgate_sys::descriptor::inherited(number);
+        let socket = socket.ok_or_else(|| format!("no descriptor {number} was handed down"))?;
+        let flags = FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC);
+        fcntl(&socket, flags).map_err(|errno| errno.to_string())?;
+        Ok(Self {
+            socket,
+            pid: 0,
+            name,
+        })
+    }
+
     pub(super) fn say(&self, word: &ToRun) -> Result<(), String> {
         let frame = word.encode().map_err(|error| error.to_string())?;
         let sent = send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL);

@@ -10,6 +10,7 @@ use outgate_handoff::{BeginFrame, FromRun, GrantRequest, ToGateway, ToRun};
 use outgate_policy::Source;
 
 use super::Supervisor;
+use super::question::WatcherKind;
 use crate::granted::RunTexts;
 use crate::limits::GRANTS_MAX;
 use crate::opening::{end_frames, source_frames, texts_file};
@@ -144,7 +145,7 @@ impl Supervisor<'_> {
         let by = format!("user {uid}");
         match word {
             ToRun::Show => return self.show(&asker),
-            ToRun::Watch => return self.watch(asker, uid),
+            ToRun::Watch => return self.watch(asker, uid, WatcherKind::Person),
             _ => {}
         }
         if self.changes.sealing == Sealing::Sealed {

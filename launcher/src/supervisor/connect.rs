@@ -258,6 +258,7 @@ impl Supervisor<'_> {
             self.notice_gateway();
             return notification.fail(Errno::ECONNREFUSED);
         }
+        let hold = self.hold_form(&want);
         let id = self.next_question;
         self.next_question = self.next_question.wrapping_add(1);
         let until = Instant::now().checked_add(ANSWER_TIMEOUT);
@@ -269,7 +270,12 @@ impl Supervisor<'_> {
                 until,
             },
         );
-        self.tell(&ToGateway::Ask(id, Ask { question, process }), Vec::new());
+        let ask = Ask {
+            question,
+            process,
+            hold,
+        };
+        self.tell(&ToGateway::Ask(id, ask), Vec::new());
     }
 
     /// Does what was decided.

@@ -78,6 +78,7 @@ impl Supervisor<'_> {
         }
         self.tell_datagrams();
         let status = left.and_then(|left| self.tell_left(left));
+        self.people.end();
         if let GatewayLink::Open(open) = self.link {
             open.finish(500);
         }

@@ -10,13 +10,16 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use outgate_handoff::status::TO_RUN_BYTES_MAX;
 use outgate_handoff::{
-    FromRun, GrantRequest, OpenQuestion, PersonAnswer, Settlement, ToGateway, ToRun,
+    FromRun, GrantRequest, HoldForm, OpenQuestion, PersonAnswer, Settlement, ToGateway, ToRun,
 };
 
 use super::Supervisor;
 use super::change::ChangeFor;
+use super::decider::DeciderChild;
+use super::wait::Want;
 use crate::presence::{Delivery, answer, deliver};
 use crate::process::{ancestors, parent};
+use crate::sealed::Blocking;
 use crate::text::cut;
 
 /// Who may watch at once.
@@ -37,6 +40,16 @@ pub(super) struct People {
     watchers: Vec<Watcher>,
     open: BTreeMap<u64, OpenQuestion>,
     answers: VecDeque<GrantedAnswer>,
+    decider: Option<DeciderChild>,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WatcherKind {
+    /// Somebody who came by the run's name.
+    Person,
+    /// What the run started itself.
+    Program,
 }
 
 /// Somebody who answers.
@@ -44,11 +57,20 @@ pub(super) struct People {
 struct Watcher {
     socket: OwnedFd,
     uid: u32,
+    kind: WatcherKind,
     /// What it is to hear, once it read what is before.
     behind: VecDeque<FromRun>,
 }
 
 impl Watcher {
+    /// Who it is, in the words of a record.
+    fn by(&self) -> String {
+        match self.kind {
+            WatcherKind::Person => format!("asked, user {}", self.uid),
+            WatcherKind::Program => "asked, --ask-with".to_owned(),
+        }
+    }
+
     /// Tells it what it can take now; whether it is still there.
     fn catch_up(&mut self) -> Delivery {
         while let Some(word) = self.behind.front() {
@@ -67,7 +89,7 @@ impl Watcher {
 struct GrantedAnswer {
     id: u64,
     request: GrantRequest,
-    uid: u32,
+    by: String,
 }
 
 impl People {
@@ -76,10 +98,33 @@ impl People {
         self.watchers.iter().map(|watcher| watcher.socket.as_fd())
     }
 
+    /// Whether somebody answers.
+    pub(super) fn are_there(&self) -> bool {
+        !self.watchers.is_empty()
+    }
+
     /// Whether somebody has something to hear yet.
     pub(super) fn are_behind(&self) -> bool {
         let mut all = self.watchers.iter();
         all.any(|watcher| !watcher.behind.is_empty())
+    }
+
+    /// What the run started to answer in a person's place.
+    pub(super) fn begin(&mut self, decider: DeciderChild) {
+        self.decider = Some(decider);
+    }
+
+    /// Its process id.
+    pub(super) fn decider_pid(&self) -> Option<u32> {
+        self.decider.as_ref().and_then(DeciderChild::id)
+    }
+
+    /// The run is over: nobody is asked any more.
+    pub(super) fn end(&mut self) {
+        self.watchers.clear();
+        if let Some(decider) = self.decider.take() {
+            decider.end();
+        }
     }
 
     /// Tells everybody, each at their own pace; who reads far too little is gone.
@@ -97,8 +142,23 @@ impl People {
 }
 
 impl Supervisor<'_> {
+    /// How a call may wait for a person's word. Those that wait leave room for all others.
+    ///
+    /// RACE: `O_NONBLOCK` is the command's to change at any time. What it says of a moment
+    /// decides how its own call waits, and nothing else.
+    pub(super) fn hold_form(&self, want: &Want) -> HoldForm {
+        if !self.people.are_there() || self.asked.len() >= self.room.calls / 2 {
+            return HoldForm::Refuse;
+        }
+        match want {
+            Want::Connect(call) => hold_by(call.socket.blocking()),
+            Want::Unix(call) => hold_by(call.blocking()),
+            Want::Bind(_) | Want::Listen(_) => HoldForm::Call,
+        }
+    }
+
     /// Somebody watches from now on.
-    pub(super) fn watch(&mut self, socket: OwnedFd, uid: u32) {
+    pub(super) fn watch(&mut self, socket: OwnedFd, uid: u32, kind: WatcherKind) {
         let refuse = |message: &str| {
             let message = message.to_owned();
             answer(&socket, &FromRun::Refused { message });
@@ -118,6 +178,7 @@ impl Supervisor<'_> {
         let mut watcher = Watcher {
             socket,
             uid,
+            kind,
             behind: std::iter::once(watched).chain(open).collect(),
         };
         if watcher.catch_up() == Delivery::Done {
@@ -155,6 +216,7 @@ impl Supervisor<'_> {
 
     /// Where nobody is left to ask, every question is answered so.
     fn nobody_watches(&mut self) {
+        self.decider_gone();
         if !self.people.watchers.is_empty() {
             return;
         }
@@ -181,6 +243,25 @@ impl Supervisor<'_> {
             }
         }
         self.nobody_watches();
+    }
+
+    /// Says, once, that what the run started to answer does so no longer.
+    fn decider_gone(&mut self) {
+        let mut watchers = self.people.watchers.iter();
+        if watchers.any(|watcher| watcher.kind == WatcherKind::Program) {
+            return;
+        }
+        if self
+            .people
+            .decider
+            .as_mut()
+            .is_some_and(DeciderChild::hung_up)
+        {
+            self.voice.say(
+                "outgate: nobody answers for --ask-with any more (`outgate approve` does where \
+                 somebody runs it)",
+            );
+        }
     }
 
     /// Hears one; whether it is still there.
@@ -212,10 +293,8 @@ impl Supervisor<'_> {
         };
         match word {
             PersonAnswer::Deny => {
-                let line = format!(
-                    "outgate: {} was denied (asked, user {})",
-                    question.subject, watcher.uid
-                );
+                let (subject, by) = (&question.subject, watcher.by());
+                let line = format!("outgate: {subject} was denied ({by})");
                 self.voice.say(&line);
                 self.tell(&ToGateway::Settled(id, Settlement::Denied), Vec::new());
                 answer(&watcher.socket, &FromRun::Gone(id, "denied".to_owned()));
@@ -229,10 +308,10 @@ impl Supervisor<'_> {
                 if self.people.answers.len() >= OPEN_MAX {
                     return refuse("too many answers wait already");
                 }
-                let uid = watcher.uid;
+                let by = watcher.by();
                 self.people
                     .answers
-                    .push_back(GrantedAnswer { id, request, uid });
+                    .push_back(GrantedAnswer { id, request, by });
             }
         }
     }
@@ -240,11 +319,10 @@ impl Supervisor<'_> {
     /// Puts the next yes in force.
     pub(super) fn grant_answer(&mut self, now: Instant) {
         while self.has_no_change() {
-            let Some(GrantedAnswer { id, request, uid }) = self.people.answers.pop_front() else {
+            let Some(GrantedAnswer { id, request, by }) = self.people.answers.pop_front() else {
                 return;
             };
             if self.people.open.contains_key(&id) {
-                let by = format!("asked, user {uid}");
                 self.grant(&request, &by, (ChangeFor::Question(id), now));
             }
         }
@@ -259,5 +337,12 @@ impl Supervisor<'_> {
     /// A yes cannot be: the question stays.
     pub(super) fn question_refused(&mut self, message: String) {
         self.people.tell(&FromRun::Refused { message });
+    }
+}
+
+fn hold_by(blocking: Blocking) -> HoldForm {
+    match blocking {
+        Blocking::Yes => HoldForm::Call,
+        Blocking::No => HoldForm::Connection,
     }
 }

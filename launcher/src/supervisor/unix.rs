@@ -55,6 +55,13 @@ pub(super) struct UnixCall {
     process: ProcessFacts,
 }
 
+impl UnixCall {
+    /// Whether its caller waits for the call.
+    pub(super) fn blocking(&self) -> Blocking {
+        self.socket.blocking()
+    }
+}
+
 impl Knocking {
     /// Answers a call that found room.
     pub(super) fn enter(self) {

@@ -93,7 +93,7 @@ impl<'a> CborReader<'a> {
         }
         let (kind, count) = self.head()?;
         match (kind, count) {
-            (0 | 1, CborCount::Of(_)) | (7, CborCount::Of(_)) => Some(()),
+            (0 | 1 | 7, CborCount::Of(_)) => Some(()),
             (2 | 3, count) => {
                 let text = self.text(kind, count)?;
                 self.values.push(ContentValue::new(name, &text));
