@@ -42,6 +42,10 @@ const YES: &str = "yes";
 const ANSWER_BYTES_MAX: u64 = 256;
 
 /// Show what a project's manifest grants, and accept it
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line, as clap reads it"
+)]
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Trust {
@@ -354,14 +358,13 @@ fn list() -> Result<ExitCode, Refusal> {
 
 fn revoke(from: &Path) -> Result<ExitCode, Refusal> {
     // One that is gone, or that nobody can read by now, is revoked as well.
-    let path = match trusted::manifest(from) {
-        Ok(own) => own.path(),
-        Err(_) => {
-            let directory = from.canonicalize().or_else(|_| std::path::absolute(from));
-            directory
-                .unwrap_or_else(|_| from.to_owned())
-                .join(MANIFEST_FILE)
-        }
+    let path = if let Ok(own) = trusted::manifest(from) {
+        own.path()
+    } else {
+        let directory = from.canonicalize().or_else(|_| std::path::absolute(from));
+        directory
+            .unwrap_or_else(|_| from.to_owned())
+            .join(MANIFEST_FILE)
     };
     let shown = printable(&path.display().to_string());
     let was = accepted()?.revoke(&path);

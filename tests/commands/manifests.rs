@@ -127,6 +127,9 @@ command = ["sh", "-c", 'echo it >> ~/out/marker; printf "allow = [\"*\"]\n" > ci
 write = ["~/out"]
 "#;
 
+/// What lays something in the place of a file.
+type Lay<'l> = &'l dyn Fn(&Path);
+
 lab_tests! {
     fn an_unread_manifest_narrows_and_grants_nothing(lab) {
         for identity in Identity::all() {
@@ -176,7 +179,7 @@ lab_tests! {
             let said = own.call(&["trust"]);
             assert_eq!(said.status, 2, "{said:?}");
             for shown in ["~/out", "http://a.example", "ci/more.toml:1:11", "t: sh -c", "1 rule that allows, 1 path to write"] {
-                let shown = shown.replace("~", &own.home.display().to_string());
+                let shown = shown.replace('~', &own.home.display().to_string());
                 assert!(said.stdout.contains(&shown), "{shown}: {said:?}");
             }
             assert_eq!(own.call(&["up"]).status, 2);
@@ -234,7 +237,7 @@ lab_tests! {
             nix::unistd::mkfifo(path, mode).expect("a pipe");
         };
         let large = format!("{}[run.t]\ncommand = [\"true\"]\n", "# x\n".repeat(70_000));
-        let odd: [(&str, &dyn Fn(&Path)); 8] = [
+        let odd: [(&str, Lay<'_>); 8] = [
             ("is a link", &|path| symlink("real.toml", path).expect("a link")),
             ("is a link", &|path| symlink("/dev/zero", path).expect("a link")),
             ("no regular file", &fifo),
