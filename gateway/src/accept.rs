@@ -116,7 +116,7 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
             flow.hush();
             Box::pin(stub::connection(flow.session(), flow.process(), stream)).await;
         }
-        ConnectionCourse::Inspect => inspect(flow, stream, None).await,
+        ConnectionCourse::Inspect(_) => inspect(flow, stream, None).await,
         ConnectionCourse::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
         ConnectionCourse::Deny(refusal) => flow.caller().refuse(Kind::Flow, &refusal),
     }

@@ -22,7 +22,7 @@ pub(crate) enum ConnectionCourse {
     /// Straight to its addresses.
     Direct(Host, Permit),
     /// To the gateway, which looks inside.
-    Inspect,
+    Inspect(Permit),
     /// To the DNS stub.
     Stub,
     /// To the gateway, which says no in the client's language.
@@ -44,7 +44,7 @@ pub(crate) fn course(
             Route::Gateway | Route::Tunnel | Route::Forward if destination.port == DNS_PORT => {
                 ConnectionCourse::Stub
             }
-            Route::Gateway | Route::Tunnel | Route::Forward => ConnectionCourse::Inspect,
+            Route::Gateway | Route::Tunnel | Route::Forward => ConnectionCourse::Inspect(permit),
         },
         Err(_) if destination.port == DNS_PORT => ConnectionCourse::Stub,
         Err(refusal @ Refusal::Policy(_)) if session.rules().speaks_http(destination.port) => {
@@ -104,7 +104,13 @@ async fn connect(session: &Session, process: &ProcessFacts, destination: Destina
                 Err(refusal) => deny(session, Kind::Connect, process, &target, &refusal),
             }
         }
-        ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
+        ConnectionCourse::Inspect(permit) => {
+            let event = match permit.denied() {
+                Some(_) => event(Outcome::Allow).permit(&permit),
+                None => event(Outcome::Allow),
+            };
+            redirect(session, &event.detail("gateway"))
+        }
         // Nothing leaves: the names asked for are recorded, not the asking.
         ConnectionCourse::Stub => Decision::Redirect,
         ConnectionCourse::Explain(refusal) => {

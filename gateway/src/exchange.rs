@@ -149,9 +149,9 @@ impl Exchange {
         let flow = &self.flow;
         match ask::course(flow.session(), flow.process(), flow.destination()) {
             ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => Some(refusal),
-            ConnectionCourse::Direct(..) | ConnectionCourse::Inspect | ConnectionCourse::Stub => {
-                None
-            }
+            ConnectionCourse::Direct(..)
+            | ConnectionCourse::Inspect(_)
+            | ConnectionCourse::Stub => None,
         }
     }
 

@@ -198,6 +198,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
         clean: lesson.clean,
         auto: false,
         ask: None,
+        monitor: None,
         locked: None,
         step: None,
         sealed: false,

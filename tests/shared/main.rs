@@ -16,6 +16,7 @@ mod ends;
 mod gate;
 mod grants;
 mod hostile;
+mod monitor;
 mod opened;
 mod policies;
 mod registry;

@@ -10,7 +10,7 @@ use crate::settings::GatewaySetting;
 use crate::wire::FrameError;
 
 /// Numbers of the kinds of policy text.
-const SOURCE_KINDS: [(u8, SourceKind); 20] = [
+const SOURCE_KINDS: [(u8, SourceKind); 21] = [
     (1, SourceKind::Document),
     (2, SourceKind::Allow),
     (3, SourceKind::Deny),
@@ -31,6 +31,7 @@ const SOURCE_KINDS: [(u8, SourceKind); 20] = [
     (18, SourceKind::Option(PolicyOption::Canaries)),
     (19, SourceKind::Option(PolicyOption::Strict)),
     (20, SourceKind::Lock),
+    (21, SourceKind::Option(PolicyOption::Monitor)),
 ];
 
 /// The number of a kind of policy text; 0, which none has, for one without.
