@@ -54,8 +54,8 @@ pub(crate) struct Gateway {
     /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
     #[arg(long, value_name = "URL|none")]
     pub(crate) upstream_proxy: Option<String>,
-    /// Let through what this policy denies, and record it, as `outgate run --monitor` does;
-    /// what the policy of a run denies is denied
+    /// Let through what this policy denies, and record it, as `outgate run --monitor` does; the
+    /// rules of a run that has some of its own that allow are enforced
     #[arg(long, value_name = "REACH", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "public")]
     pub(crate) monitor: Option<MonitorReach>,

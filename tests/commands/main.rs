@@ -17,6 +17,7 @@ mod learning;
 mod lines;
 mod lock;
 mod manual;
+mod monitor;
 mod policy;
 mod presets;
 mod programs;
@@ -25,6 +26,7 @@ mod replay;
 mod same;
 mod scan;
 mod schema;
+mod summary;
 mod why;
 
 use std::fs;

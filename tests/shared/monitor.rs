@@ -56,7 +56,7 @@ lab_tests! {
             (&["-a=http://a.example:8080"], "http://a.example:8080/denied", "200"),
             (&["-a=http://a.example:8080/x"], "http://a.example:8080/denied", "403"),
             (&["-a=http://b.example:8080"], "http://b.example:8080/x", "200"),
-            (&["-d=* */mine"], "http://a.example:8080/mine", "403"),
+            (&["-a=http://a.example:8080", "-d=* */mine"], "http://a.example:8080/mine", "403"),
         ] {
             let mut run = gate.sandbox(lab, Identity::Own);
             for option in options {
