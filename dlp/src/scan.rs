@@ -408,9 +408,8 @@ impl<'a> Scan<'a> {
         let action = match (self.rules.policy(), value.tier) {
             _ if value.nature == KnownNature::Canary => Action::Block,
             (ScanPolicy::Monitor, _) | (ScanPolicy::Tiered, Tier::Context) => Action::Warn,
-            (ScanPolicy::Strict, _) | (ScanPolicy::Tiered, Tier::Structured | Tier::Strong) => {
-                Action::Block
-            }
+            (ScanPolicy::Strict | ScanPolicy::MonitorForms, _)
+            | (ScanPolicy::Tiered, Tier::Structured | Tier::Strong) => Action::Block,
         };
         let place = KNOWN.saturating_add(number);
         let spread = spot.spread(0);

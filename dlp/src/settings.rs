@@ -49,6 +49,8 @@ pub enum ScanPolicy {
     Strict,
     /// Everything that is found is recorded and leaves.
     Monitor,
+    /// The same, but the user's own values are refused all the same.
+    MonitorForms,
 }
 
 /// Leave for a credential to go somewhere.

@@ -175,7 +175,7 @@ impl Shapes {
         let action = match (self.policy, rule.mode, rule.shape.tier()) {
             (_, Some(DetectorMode::Off), _) => return None,
             (_, None, _) if rule.shape.is_asked_for() => return None,
-            (ScanPolicy::Monitor, _, _)
+            (ScanPolicy::Monitor | ScanPolicy::MonitorForms, _, _)
             | (_, Some(DetectorMode::Warn), _)
             | (ScanPolicy::Tiered, None, Tier::Context) => Action::Warn,
             (ScanPolicy::Strict | ScanPolicy::Tiered, Some(DetectorMode::Block), _)

@@ -130,7 +130,7 @@ async fn serve(flow: &Arc<Flow>, stream: TcpStream) {
             let refusal = Refusal::own(Reason::Protocol, &name, because);
             inspect(flow, stream, Some(refusal)).await;
         }
-        ConnectionCourse::Inspect => inspect(flow, stream, None).await,
+        ConnectionCourse::Inspect(_) => inspect(flow, stream, None).await,
         ConnectionCourse::Explain(refusal) => inspect(flow, stream, Some(refusal)).await,
         ConnectionCourse::Deny(refusal) => {
             let refusal = match asked {

@@ -2,7 +2,7 @@
 //! a tunnel got it here. Sends nothing to anybody.
 
 use outgate_handoff::ProcessFacts;
-use outgate_policy::{DenialReason, Facts, Host, Permit, Verdict};
+use outgate_policy::{Denial, DenialReason, Facts, Host, Permit, Verdict};
 use outgate_record::Reason;
 
 use crate::audit::{AuditError, Event, Kind, Noted, Outcome};
@@ -27,7 +27,12 @@ pub(crate) async fn request(
         Err(error) => Err(error),
     };
     match (verdict, settled) {
-        (Verdict::Allow(permit), Ok(())) => Ok(permit),
+        (Verdict::Allow(permit), Ok(())) => {
+            if let Some(denial) = permit.denied() {
+                recorder.tell_passed(&process.executable, denial);
+            }
+            Ok(permit)
+        }
         (Verdict::Allow(_), Err(_)) => Err(Refusal::unrecorded(&target.origin())),
         (Verdict::Deny(denial), _) => Err(Refusal::Policy(denial)),
     }
@@ -47,10 +52,10 @@ fn note(
     };
     let verdict = match verdict {
         Verdict::Deny(denial) => Verdict::Deny(shown(denial, target)),
-        verdict @ Verdict::Allow(_) => verdict,
+        Verdict::Allow(permit) => Verdict::Allow(permit.told(|denial| shown(denial, target))),
     };
     let noted = match &verdict {
-        Verdict::Allow(permit) => recorder.note(&event(Outcome::Allow).rule(permit.rule())),
+        Verdict::Allow(permit) => recorder.note(&event(Outcome::Allow).permit(permit)),
         Verdict::Deny(denial) => recorder.note(&event(Outcome::Deny).denial(denial)),
     };
     (noted, verdict)
@@ -112,6 +117,19 @@ pub(crate) fn inside(
         }
         Verdict::Deny(denial) => Interception::Deny(Refusal::Policy(denial)),
     }
+}
+
+/// Records and tells what passes in spite of what the rules say of where it leads.
+pub(crate) fn passed(
+    recorder: &Recorder,
+    process: &ProcessFacts,
+    target: &str,
+    denial: &Denial,
+) -> Result<(), AuditError> {
+    let event = Event::new(Kind::Connect, Outcome::Allow, target).process(process);
+    recorder.record(&event.passed(denial))?;
+    recorder.tell_passed(&process.executable, denial);
+    Ok(())
 }
 
 /// Notes that an origin is asked which HTTP it speaks before it gets a

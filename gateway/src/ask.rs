@@ -24,7 +24,7 @@ pub(crate) enum ConnectionCourse {
     /// Straight to its addresses.
     Direct(Host, Permit),
     /// To the gateway, which looks inside.
-    Inspect,
+    Inspect(Permit),
     /// To the gateway, which is the origin itself.
     Own,
     /// To the DNS stub.
@@ -51,7 +51,7 @@ pub(crate) fn course(
             Route::Gateway | Route::Tunnel | Route::Forward if destination.port == DNS_PORT => {
                 ConnectionCourse::Stub
             }
-            Route::Gateway | Route::Tunnel | Route::Forward => ConnectionCourse::Inspect,
+            Route::Gateway | Route::Tunnel | Route::Forward => ConnectionCourse::Inspect(permit),
         },
         Err(_) if destination.port == DNS_PORT => ConnectionCourse::Stub,
         Err(refusal @ Refusal::Policy(_)) if session.rules().speaks_http(destination.port) => {
@@ -149,7 +149,13 @@ async fn connect(call: AskedCall<'_>, destination: Destination) -> Decision {
                 Err(refusal) => call.deny(Kind::Connect, &target, refusal),
             }
         }
-        ConnectionCourse::Inspect => redirect(session, &event(Outcome::Allow).detail("gateway")),
+        ConnectionCourse::Inspect(permit) => {
+            let event = match permit.denied() {
+                Some(_) => event(Outcome::Allow).permit(&permit),
+                None => event(Outcome::Allow),
+            };
+            redirect(session, &event.detail("gateway"))
+        }
         // Nothing leaves: the names asked for are recorded, not the asking.
         ConnectionCourse::Own | ConnectionCourse::Stub => Decision::Redirect,
         ConnectionCourse::Explain(refusal) => {

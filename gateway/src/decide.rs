@@ -36,6 +36,7 @@ pub(crate) fn connect(
     }
     let mut first: Option<Refusal> = None;
     let mut granted = None;
+    let mut monitored = None;
     let mut denied = false;
     for host in destination.hosts() {
         let to = Endpoint {
@@ -43,9 +44,15 @@ pub(crate) fn connect(
             port: destination.port,
         };
         match connect_to(rules, process, to) {
-            Verdict::Allow(permit) => {
-                granted.get_or_insert((host, permit));
-            }
+            Verdict::Allow(permit) => match permit.denied() {
+                None => {
+                    granted.get_or_insert((host, permit));
+                }
+                Some(denial) => {
+                    denied |= denial.reason() == DenialReason::DenyRule;
+                    monitored.get_or_insert((host, permit));
+                }
+            },
             // Bytes nobody looks into could be meant for any of the names.
             Verdict::Deny(denial) if denial.reason() == DenialReason::DenyRule => {
                 first = Some(Refusal::Policy(denial));
@@ -61,6 +68,10 @@ pub(crate) fn connect(
             return Ok((host, permit));
         }
         _ => {}
+    }
+    // Of several names those that rules allow come first.
+    if let Some(monitored) = monitored {
+        return Ok(monitored);
     }
     Err(first.unwrap_or_else(|| {
         Refusal::own(Reason::NoHost, &destination.to_string(), "it has no name")
@@ -86,6 +97,21 @@ pub(crate) fn judged(rules: &SessionPolicies, process: &ProcessFacts, target: &T
     rules.evaluate(&facts(process, target))
 }
 
+/// The same of a request that another one carries, beside the verdict on that.
+pub(crate) fn carried(
+    rules: &SessionPolicies,
+    process: &ProcessFacts,
+    (own, to): (&Target, &Target),
+) -> Verdict {
+    let verdict = judged(rules, process, to);
+    match &verdict {
+        Verdict::Allow(permit) if permit.denied().is_some() => {
+            verdict.beside(&judged(rules, process, own))
+        }
+        Verdict::Allow(_) | Verdict::Deny(_) => verdict,
+    }
+}
+
 /// What the rules would say of the request by another method; records nothing, since it
 /// is not made.
 pub(crate) fn by_method(
@@ -94,14 +120,42 @@ pub(crate) fn by_method(
     target: &Target,
     method: &str,
 ) -> Verdict {
-    rules.evaluate(&Facts::Request {
+    let verdict = rules.evaluate(&Facts::Request {
         process: asking(process),
         peer: peer(&target.host),
         port: target.port,
         scheme: target.scheme,
         method,
         target: &target.resource,
-    })
+    });
+    match &verdict {
+        Verdict::Allow(permit) if permit.denied().is_some() => {
+            verdict.beside(&judged(rules, process, target))
+        }
+        Verdict::Allow(_) | Verdict::Deny(_) => verdict,
+    }
+}
+
+/// The addresses of a host that may be dialled.
+#[derive(Debug)]
+pub(crate) struct VettedAddresses {
+    pub(crate) vetted: Vec<Vetted>,
+    /// What the rules say of one of them, where a run monitors and it passes all the same.
+    pub(crate) denied: Option<Denial>,
+}
+
+/// Whether a host is let through in spite of the rules: then each request to it is marked.
+fn is_marked(rules: &SessionPolicies, process: &ProcessFacts, (host, port): (&Host, u16)) -> bool {
+    let verdict = connect_to(rules, process, Endpoint { host, port });
+    matches!(verdict, Verdict::Allow(permit) if permit.denied().is_some())
+}
+
+/// Whether it may be about where a name leads.
+fn is_of_address(denial: &Denial) -> bool {
+    matches!(
+        denial.reason(),
+        DenialReason::SpecialUse | DenialReason::DenyRule
+    )
 }
 
 /// The addresses of a host that may be dialled. Denied ones are dropped; if
@@ -112,9 +166,10 @@ pub(crate) fn dial(
     host: &Host,
     port: u16,
     pins: &[ResolvedPin],
-) -> Result<Vec<Vetted>, Refusal> {
+) -> Result<VettedAddresses, Refusal> {
     let mut first = None;
     let mut vetted = Vec::new();
+    let mut denied = None;
     for pin in pins {
         let facts = Facts::Dial {
             process: asking(process),
@@ -124,7 +179,11 @@ pub(crate) fn dial(
             source: pin.source,
         };
         match rules.evaluate(&facts) {
-            Verdict::Allow(permit) => vetted.extend(permit.vetted(pin.address.port())),
+            Verdict::Allow(permit) => {
+                let of_address = permit.denied().filter(|denial| is_of_address(denial));
+                denied = denied.or_else(|| of_address.cloned());
+                vetted.extend(permit.vetted(pin.address.port()));
+            }
             Verdict::Deny(denial) => {
                 first.get_or_insert(denial);
             }
@@ -132,7 +191,10 @@ pub(crate) fn dial(
     }
     match first {
         Some(denial) if vetted.is_empty() => Err(Refusal::Policy(denial)),
-        _ => Ok(vetted),
+        _ => Ok(VettedAddresses {
+            vetted,
+            denied: denied.filter(|_| !is_marked(rules, process, (host, port))),
+        }),
     }
 }
 

@@ -171,7 +171,7 @@ impl Exchange {
         match ask::course(flow.session(), flow.process(), flow.destination()) {
             ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => Some(refusal),
             ConnectionCourse::Direct(..)
-            | ConnectionCourse::Inspect
+            | ConnectionCourse::Inspect(_)
             | ConnectionCourse::Own
             | ConnectionCourse::Stub => None,
         }

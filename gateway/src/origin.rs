@@ -17,12 +17,14 @@ use outgate_policy::{Carries, Host, HostName, Permit, Proxies, Proxy, Vetted};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::admit;
 use crate::body::{Outbound, Stopped};
 use crate::carrier::{Alpn, Carrier};
 use crate::decide;
 use crate::destination::Endpoint;
 use crate::limits;
 use crate::recorder::{Governs, Recorder};
+use crate::refusal::Refusal;
 use crate::resolve::{ResolveError, ResolvedPin, Resolver};
 use crate::rules::SessionPolicies;
 use crate::tasks::Tasks;
@@ -129,8 +131,14 @@ pub(crate) async fn addresses(
             source: outgate_policy::AddressSource::Pinned,
         }],
     };
-    decide::dial(&origins.parts.policy.rules(), process, host, port, &pins)
-        .map_err(OriginError::Denied)
+    let found = decide::dial(&origins.parts.policy.rules(), process, host, port, &pins)
+        .map_err(OriginError::Denied)?;
+    if let Some(denial) = &found.denied {
+        let target = format!("{host}:{port}");
+        admit::passed(origins.recorder(), process, &target, denial)
+            .map_err(|_| OriginError::Denied(Refusal::unrecorded(&target)))?;
+    }
+    Ok(found.vetted)
 }
 
 /// A connection to a host, and which of its addresses it leads to.

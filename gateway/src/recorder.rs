@@ -14,7 +14,7 @@ use crate::limits;
 use crate::refusal::Refusal;
 use crate::rules::SessionPolicies;
 use crate::text::shortened;
-use outgate_policy::printable;
+use outgate_policy::{Denial, printable};
 
 mod denials;
 mod recent;
@@ -173,6 +173,16 @@ impl Recorder {
         let shown = self.shown(refusal);
         let line = self.denials.lock();
         let line = line.map(|mut own| own.refused(program, &shown));
+        if let Ok(Some(line)) = line {
+            self.say(&line);
+        }
+    }
+
+    /// Tells the user what this program was let do in spite of the rules, in the same way.
+    pub(crate) fn tell_passed(&self, program: &str, denial: &Denial) {
+        let shown = denial.masked(&|text| self.masked(text));
+        let line = self.denials.lock();
+        let line = line.map(|mut own| own.passed(program, &shown));
         if let Ok(Some(line)) = line {
             self.say(&line);
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use outgate_policy::{
-    Context, Effect, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit, Policy, Process,
-    Route, Settings, Source, SourceKind, Switch, Verdict, Widenings, compile,
+    Context, Effect, Enforcement, Facts, HostName, Inspect, Intercept, Naming, Peer, Permit,
+    Policy, Process, Route, Settings, Source, SourceKind, Verdict, Widenings, compile,
 };
 
 /// The policy of a shared gateway, and the texts it was made from.
@@ -121,7 +121,7 @@ impl SessionPolicies {
         user: u32,
     ) -> Result<Self, String> {
         let own = compile(&sources, context).map_err(|errors| errors.to_string())?;
-        if own.settings().learning == Switch::On {
+        if own.settings().enforcement == Enforcement::Learning {
             return Err("a run that learns has a gateway of its own".to_owned());
         }
         // A name leads where the ceiling's operator lets it lead: a pin would
@@ -195,6 +195,15 @@ impl SessionPolicies {
         }
     }
 
+    /// How they hold: as the run says, or else as its gateway was started.
+    pub(crate) fn enforcement(&self) -> Enforcement {
+        let of = |policy: &Policy| policy.settings().enforcement;
+        match (of(&self.own), self.above().map(of)) {
+            (Enforcement::Enforced, Some(above)) => above,
+            (own, _) => own,
+        }
+    }
+
     /// The decision: both policies', the ceiling's denial first, since nothing
     /// that the run could add would lift it. Of two permits the one with the
     /// closer look counts.
@@ -222,7 +231,7 @@ impl SessionPolicies {
             ExecutableTrust::Unknown => without_process(facts),
         };
         let above = match ceiling.policy.evaluate(&seen) {
-            Verdict::Allow(permit) => permit,
+            Verdict::Allow(permit) => permit.of_gateway(),
             Verdict::Deny(denial) => return Verdict::Deny(denial.of_gateway()),
         };
         match self.own.evaluate(facts) {

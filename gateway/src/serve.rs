@@ -200,7 +200,7 @@ impl Gateway {
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)
             .scan(session.scans().inspecting())
-            .mode(session.rules().own().settings().learning);
+            .mode(session.rules().enforcement());
         session.recorder().begin(&event)?;
         self.inventory
             .warnings()

@@ -385,7 +385,8 @@ impl SharedGateway {
             let detail = format!("{} (launcher {pid})", opening.begin.command);
             let event = Event::new(Kind::Start, Outcome::Note, "")
                 .detail(&detail)
-                .scan(session.scans().inspecting());
+                .scan(session.scans().inspecting())
+                .mode(session.rules().enforcement());
             session.recorder().begin(&event)?;
             Ok(session)
         });

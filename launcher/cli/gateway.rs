@@ -9,12 +9,13 @@ use outgate_launcher::listener::Audience;
 use outgate_launcher::run::RunError;
 use outgate_launcher::share::{ShareError, ShareOptions, SocketPlace, share};
 use outgate_launcher::sources::SourceCollector;
-use outgate_policy::{Source, SourceKind};
+use outgate_policy::{PolicyOption, Source, SourceKind};
 
 use crate::accounts;
 use crate::given_files::{absolute, readable_again};
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
+use crate::run_options::MonitorReach;
 use crate::upstream;
 
 /// Serve many runs with one gateway
@@ -53,6 +54,11 @@ pub(crate) struct Gateway {
     /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
     #[arg(long, value_name = "URL|none")]
     pub(crate) upstream_proxy: Option<String>,
+    /// Let through what this policy denies, and record it, as `outgate run --monitor` does; the
+    /// rules of a run that has some of its own that allow are enforced
+    #[arg(long, value_name = "REACH", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "public")]
+    pub(crate) monitor: Option<MonitorReach>,
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
@@ -147,6 +153,10 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
         }
     }
     arguments.keys.collect(&mut collector);
+    if let Some(reach) = arguments.monitor {
+        let kind = SourceKind::Option(PolicyOption::Monitor);
+        collector.text(kind, "gateway --monitor", reach.word());
+    }
     Ok(collector.finish())
 }
 

@@ -37,15 +37,18 @@ enum Course {
     Alarm,
     /// Found, and let pass.
     Passed,
+    /// Denied by rules, and let through by a run that monitors.
+    Monitored,
 }
 
 impl Course {
-    /// Nothing of what was allowed or noted, unless something was found in it.
+    /// Nothing of what was allowed or noted, unless something was found in it or rules deny it.
     fn of(record: &Line<'_>) -> Option<Self> {
         let found = record.finding.is_some() || record.unscanned.is_some();
         match (record.alarm, record.verdict) {
             (Alarm::Raised, _) => Some(Self::Alarm),
             (Alarm::None, Outcome::Deny) => Some(Self::Denied),
+            (Alarm::None, _) if record.is_let_through() => Some(Self::Monitored),
             (Alarm::None, Outcome::Allow | Outcome::Note) => found.then_some(Self::Passed),
         }
     }
@@ -184,6 +187,7 @@ fn in_words(group: &DenialGroup) -> Vec<String> {
         Urgency::Alarm => "ALARM     ",
         Urgency::Credential => "secret    ",
         Urgency::Denied => "denied    ",
+        Urgency::Passed => "monitored ",
     };
     let often = match group.count {
         1 => String::new(),
@@ -194,7 +198,7 @@ fn in_words(group: &DenialGroup) -> Vec<String> {
         program => format!("   (asked by {program})"),
     };
     let mut lines = vec![format!("{label}{often}{}{by}", group.subject)];
-    let is_plain = group.urgency == Urgency::Denied && !group.flags.is_empty();
+    let is_plain = group.urgency >= Urgency::Denied && !group.flags.is_empty();
     if is_plain {
         lines.extend(group.flags.iter().map(|flag| format!("to allow  {flag}")));
     } else {
@@ -214,6 +218,7 @@ fn denial_lines(denied: &Denied) -> Vec<String> {
             Course::Denied => format!("denied    {subject}{often}"),
             Course::Alarm => format!("ALARM     {subject}{often}"),
             Course::Passed => format!("passed    {subject}{often}"),
+            Course::Monitored => format!("monitored {subject}{often}"),
         },
         format!("because   {}", denied.because),
         format!("at        {}", denied.time),
@@ -294,7 +299,7 @@ impl Run {
         let Some(course) = Course::of(&record) else {
             return;
         };
-        if course == Course::Passed {
+        if matches!(course, Course::Passed | Course::Monitored) {
             self.settle();
             self.tell(&record);
             return;
@@ -378,6 +383,7 @@ impl Run {
             Course::Passed => Urgency::Credential,
             Course::Denied if is_of_credential => Urgency::Credential,
             Course::Denied => Urgency::Denied,
+            Course::Monitored => Urgency::Passed,
         };
         let passed = format!("(passed) {}", denied.subject);
         self.digest.add(&RecordedDenial {
@@ -385,12 +391,12 @@ impl Run {
             program: &denied.executable,
             subject: match denied.course {
                 Course::Passed => &passed,
-                Course::Denied | Course::Alarm => &denied.subject,
+                Course::Denied | Course::Alarm | Course::Monitored => &denied.subject,
             },
             because: &denied.because,
             flag: denied.flag.as_deref(),
         });
-        let is_kept = urgency != Urgency::Denied && self.credentials.len() < CREDENTIALS_MAX;
+        let is_kept = urgency < Urgency::Denied && self.credentials.len() < CREDENTIALS_MAX;
         if is_kept && denied.course != Course::Passed {
             self.credentials.insert(denied.subject.clone());
         }

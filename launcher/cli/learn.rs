@@ -199,6 +199,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
         auto: false,
         ask: None,
         ask_with: None,
+        monitor: None,
         locked: None,
         step: None,
         sealed: false,

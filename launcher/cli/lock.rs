@@ -91,7 +91,7 @@ pub(crate) fn lock(options: LockCommand) -> ExitCode {
 
 /// Whether it is about what was let by.
 fn is_allowed(record: &Record<'_>) -> bool {
-    record.verdict == Outcome::Allow
+    record.verdict == Outcome::Allow && !record.is_monitored()
 }
 
 /// The lock that is there; an empty one where none is.

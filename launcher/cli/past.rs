@@ -80,11 +80,15 @@ impl Past {
             Outcome::Allow if kind == Kind::Connect && record.detail() == "gateway" => {
                 return Self::Other;
             }
-            Outcome::Allow => PastOutcome::Allowed,
-            Outcome::Deny if record.detail().starts_with(OF_GATEWAY) => {
+            // What a run that monitors let through is a denial of its rules.
+            Outcome::Allow if kind == Kind::Connect && record.is_monitored() => {
+                return Self::Other;
+            }
+            Outcome::Allow if !record.is_monitored() => PastOutcome::Allowed,
+            Outcome::Allow | Outcome::Deny if record.detail().starts_with(OF_GATEWAY) => {
                 return Self::Refusal("the shared gateway's policy".to_owned());
             }
-            Outcome::Deny => match record.reason.as_ref().and_then(Word::known) {
+            Outcome::Allow | Outcome::Deny => match record.reason.as_ref().and_then(Word::known) {
                 Some(Reason::NoRule | Reason::Process | Reason::NeedsInspection) => {
                     PastOutcome::Denied
                 }

@@ -19,7 +19,7 @@ use outgate_launcher::sources::SourceCollector;
 use outgate_launcher::supervisor::Farewell;
 use outgate_launcher::trust::TrustMeans;
 use outgate_launcher::withheld::Credentials;
-use outgate_policy::{LEARNING, SourceKind, preset_for};
+use outgate_policy::{LEARNING, PolicyOption, SourceKind, preset_for};
 
 use crate::accounts;
 use crate::ca;
@@ -27,7 +27,7 @@ use crate::given_files::{absolute, readable_again};
 use crate::lock_file;
 use crate::policy_options::PolicyOptions;
 use crate::report;
-use crate::run_options::{Leave, Run, TrustWay};
+use crate::run_options::{Leave, MonitorReach, Run, TrustWay};
 use crate::trusted;
 use crate::upstream;
 
@@ -110,7 +110,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         Ok(files) => files,
         Err(message) => return Err(report::wrong(&message)),
     };
-    mark(&mut collector, mode);
+    mark(&mut collector, mode, arguments.monitor);
     let lock = arguments.locked.as_deref();
     if let Err(message) = lock_file::hold(&mut collector, lock, arguments.step.as_deref()) {
         return Err(report::wrong(&message));
@@ -131,7 +131,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         } else {
             Sealing::Open
         },
-        reader: reader(arguments.policy, mode),
+        reader: reader(arguments.policy, (mode, arguments.monitor)),
         credentials: credentials(&variables, arguments.pass),
         variables,
         set,
@@ -187,20 +187,24 @@ fn means(way: TrustWay) -> TrustMeans {
     }
 }
 
-/// Marks the policy of a run that learns.
-fn mark(collector: &mut SourceCollector, mode: RunMode) {
+/// Marks the policy of a run that learns, or that monitors.
+fn mark(collector: &mut SourceCollector, mode: RunMode, monitor: Option<MonitorReach>) {
     if mode == RunMode::Learning {
         collector.text(SourceKind::Learning, "learning", LEARNING);
+    }
+    if let Some(reach) = monitor {
+        let kind = SourceKind::Option(PolicyOption::Monitor);
+        collector.text(kind, "--monitor", reach.word());
     }
 }
 
 /// What reads the same policy again.
-fn reader(options: PolicyOptions, mode: RunMode) -> Reader {
+fn reader(options: PolicyOptions, (mode, monitor): (RunMode, Option<MonitorReach>)) -> Reader {
     Reader::new(move || {
         readable_again(&options.policies)?;
         let collected = options.collect();
         let mut collector = collected.map_err(|error| report::chain(&error))?;
-        mark(&mut collector, mode);
+        mark(&mut collector, mode, monitor);
         Ok(collector.finish())
     })
 }

@@ -30,6 +30,25 @@ pub(crate) enum Leave {
     Off,
 }
 
+/// How far a run that monitors lets go.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MonitorReach {
+    /// Public hosts; credentials, addresses inside and networks that rules deny stay refused
+    Public,
+    /// These too, but services of metadata, and your own known secrets away from their hosts
+    All,
+}
+
+impl MonitorReach {
+    /// As the policy reads it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::All => "all",
+        }
+    }
+}
+
 /// Run a command confined
 #[expect(
     clippy::struct_excessive_bools,
@@ -85,6 +104,23 @@ pub(crate) struct Run {
     /// environment: a line of JSON for each question and each answer (`outgate approve --help`)
     #[arg(long = "ask-with", value_name = "CMD", conflicts_with_all = ["sealed", "locked"])]
     pub(crate) ask_with: Option<String>,
+    /// Let through what rules deny, and record and say so each time: for trying out a policy
+    ///
+    /// Hosts, methods and paths alone: credentials on their way out, addresses of metadata,
+    /// private and loopback addresses that no rule grants, and networks that rules deny stay
+    /// refused, and so does content that nobody can look into where rules are strict. What is
+    /// neither HTTP nor TLS that can be opened stays refused, and so do requests hidden in
+    /// requests that rules allow. Files, Unix sockets, ports listened on, quotas and limits
+    /// are not monitored: they hold.
+    ///
+    /// `=all` lets go of addresses inside, of networks that rules deny, of credentials (with a
+    /// warning) and of `--strict` too. Addresses of metadata and link-local ones, placeholders
+    /// of secrets, canaries, and values of your own that outgate knows still go nowhere else.
+    ///
+    /// The policy of a shared gateway holds whatever a run says.
+    #[arg(long, value_name = "REACH", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "public", conflicts_with_all = ["ask", "ask_with", "locked"])]
+    pub(crate) monitor: Option<MonitorReach>,
     /// Allow what this lock says and nothing else, whatever policies allow; status 3 if
     /// anything was denied [default: outgate.lock]
     ///

@@ -53,9 +53,9 @@ fn row(run: &Run) -> String {
         return format!("{:<24} {:>8} does not answer: stopped?", "?", run.pid);
     };
     let gateway = match (status.mode.as_str(), status.gateway.as_str()) {
-        ("learning", _) => "learning",
-        (_, "") => "own",
-        (_, _) => "shared",
+        ("", "") => "own",
+        ("", _) => "shared",
+        (mode, _) => mode,
     };
     format!(
         "{:<24} {:>8} {:>8} {gateway:>8} {}",
@@ -249,9 +249,9 @@ fn counted(run: &Run, status: &Status) -> String {
     }
 }
 
-/// Decisions by kind.
+/// Decisions by kind, and how many of them passed in spite of the rules.
 #[derive(Debug, Default)]
-struct Counts(BTreeMap<Outcome, u64>);
+struct Counts(BTreeMap<Outcome, u64>, u64);
 
 impl Counts {
     /// Counts those of a record that belong to a run.
@@ -274,6 +274,7 @@ impl Counts {
             if belongs(&record) {
                 let count = self.0.entry(record.verdict).or_default();
                 *count = count.saturating_add(1);
+                self.1 = self.1.saturating_add(u64::from(record.is_let_through()));
             }
         }
     }
@@ -283,7 +284,14 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |outcome: Outcome| self.0.get(&outcome).copied().unwrap_or(0);
         let (allowed, denied) = (of(Outcome::Allow), of(Outcome::Deny));
-        write!(f, "{allowed} allowed, {denied} denied")
+        write!(f, "{allowed} allowed, {denied} denied")?;
+        match self.1 {
+            0 => Ok(()),
+            passed => write!(
+                f,
+                "; {passed} of the allowed let through in spite of the rules"
+            ),
+        }
     }
 }
 

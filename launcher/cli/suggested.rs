@@ -76,7 +76,7 @@ pub(crate) fn policy(run: DeniedRun<'_>) -> Vec<String> {
 /// The flags of what was only refused.
 fn suggestions(group: &DenialGroup) -> &[String] {
     match group.urgency {
-        Urgency::Denied => &group.flags,
+        Urgency::Denied | Urgency::Passed => &group.flags,
         Urgency::Alarm | Urgency::Credential => &[],
     }
 }

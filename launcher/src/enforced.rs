@@ -1,4 +1,5 @@
-//! What a policy may ask for that this version does not give.
+//! What a policy may not ask for: that rules are not enforced is for who starts a run to say,
+//! and not for a file that a command could write.
 
 use outgate_policy::{Policy, Switch};
 

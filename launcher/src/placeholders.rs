@@ -27,7 +27,7 @@ const KEYS: [&str; 4] = [
 
 /// Whether anything may leave, and is scanned then.
 pub(crate) fn scans(policy: &Policy) -> bool {
-    policy.has_network_rules() && policy.scans()
+    policy.reaches_out() && policy.scans()
 }
 
 /// Takes out of the environment what secrets are called and come from.

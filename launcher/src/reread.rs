@@ -50,7 +50,7 @@ fn sound(sources: Vec<Source>, context: &Context) -> Result<Sound, String> {
     check_total(&sources).map_err(|error| error.to_string())?;
     let policy = compile(&sources, context).map_err(|errors| errors.to_string())?;
     refuse_unenforced(&policy)
-        .map_err(|key| format!("the policy sets `{key}`, which this version does not enforce"))?;
+        .map_err(|key| format!("the policy sets `{key}`, which only who starts a run can say"))?;
     Ok(Sound { sources, policy })
 }
 

@@ -119,7 +119,7 @@ fn confined<'scope>(
     };
     let mut opening = opening(options, (&policy, &secrets), context.clone())?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
-    let status = status(&opening, options);
+    let status = status(&opening, options, &policy);
     let changes = changes(options, &opening, context);
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
@@ -245,7 +245,7 @@ fn planted(
 /// Whether somebody named the record that requests of this run need.
 fn is_recorded_by_name(options: &RunOptions, policy: &Policy) -> bool {
     let is_named = options.audit.is_some() || policy.audit_file().is_some();
-    is_named && policy.has_network_rules()
+    is_named && policy.reaches_out()
 }
 
 /// The policy of a run, and the keys that it names.

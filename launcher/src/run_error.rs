@@ -29,8 +29,8 @@ pub enum RunError {
     /// The policy has faults.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
-    /// The policy asks for protection that this version cannot give.
-    #[error("the policy sets `{key}`, which this version does not enforce")]
+    /// The policy asks for what only the one who starts a run can say.
+    #[error("the policy sets `{key}`, which only who starts a run can say")]
     NotEnforced {
         /// The key.
         key: &'static str,
@@ -390,7 +390,9 @@ impl RunError {
                 "`outgate gateway --listen SOCKET` starts one; without `--gateway` the run has \
                  its own"
             }
-            Self::NotEnforced { .. } => "take it out: this version does not do it yet",
+            Self::NotEnforced { .. } => {
+                "take it out: `outgate run --monitor` says it, where a run starts"
+            }
             Self::Lacking { .. } | Self::Plan(PlanError::Ruleset(LandlockError::Abi { .. })) => {
                 "`outgate check` shows what this kernel supports"
             }

@@ -68,8 +68,8 @@ pub enum ShareError {
     /// The policy has faults.
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
-    /// The policy asks for what this version does not enforce.
-    #[error("the policy sets `{key}`, which this version does not enforce")]
+    /// The policy asks for what only the one who starts a run can say.
+    #[error("the policy sets `{key}`, which only who starts a run can say")]
     NotEnforced {
         /// The key.
         key: &'static str,

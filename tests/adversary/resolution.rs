@@ -139,6 +139,24 @@ lab_tests! {
             }
         }
     }
+
+    fn a_name_that_points_inside_is_refused_to_a_run_that_monitors(lab) {
+        if !own_resolver(lab) {
+            return;
+        }
+        let _names = Names::start(vec![Ipv4Addr::LOCALHOST, Ipv4Addr::new(169, 254, 169, 254), Ipv4Addr::new(10, 0, 0, 1)]);
+        let origin = Origin::start(80);
+        for identity in Identity::all() {
+            for rule in ["http://*.example", "http://other.test"] {
+                for name in ["rebind.example", "meta.example", "inner.example"] {
+                    let sandbox = lab.sandbox(identity).allow(rule).flag("--monitor");
+                    let outcome = sandbox.probe(&["fetch", name, "80", &get(name, "/latest/meta-data")]);
+                    assert_eq!(origin.connections(), 0, "{identity:?} {rule} {outcome}");
+                    assert!(outcome.stdout.contains("403"), "{identity:?} {rule} {outcome}");
+                }
+            }
+        }
+    }
 }
 
 /// Like `leaks_bare`, for bytes that are a question instead of a leak.

@@ -19,6 +19,7 @@ mod lines;
 mod lock;
 mod manifests;
 mod manual;
+mod monitor;
 mod policy;
 mod presets;
 mod programs;
@@ -27,6 +28,7 @@ mod replay;
 mod same;
 mod scan;
 mod schema;
+mod summary;
 mod why;
 
 use std::fs;

@@ -91,7 +91,7 @@ fn every_fault_of_every_file_is_reported_with_its_place() {
         "outgate: bad.toml:4:11: `lots` is not a size\n",
         "outgate: worse.toml:1:",
         "outgate: tests.toml:2:12: `a.test` has no scheme\n",
-        "outgate: the policy sets `monitor`, which this version does not enforce\n",
+        "outgate: the policy sets `monitor`, which only who starts a run can say\n",
         "outgate: policy file `absent.toml`: No such file",
     ] {
         assert!(said.stderr.contains(place), "{place}: {}", said.stderr);

@@ -60,13 +60,13 @@ lab_tests! {
         }
     }
 
-    fn what_this_version_does_not_do_is_refused(lab) {
+    fn what_no_policy_can_say_is_refused(lab) {
         let policy = lab.directory.join("more.toml");
         for identity in Identity::all() {
             std::fs::write(&policy, "monitor = true").expect("a file");
             let outcome = lab.sandbox(identity).option("-p", &policy.to_string_lossy()).run(&words(&["true"]));
             assert_eq!(outcome.code, Some(2), "{outcome}");
-            assert!(outcome.stderr.contains("does not enforce"), "{outcome}");
+            assert!(outcome.stderr.contains("only who starts a run can say"), "{outcome}");
         }
     }
 

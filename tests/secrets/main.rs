@@ -16,6 +16,7 @@ mod exposure;
 mod insertion;
 mod keys;
 mod messages;
+mod monitor;
 mod origin;
 mod reflection;
 mod rotation;

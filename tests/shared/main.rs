@@ -17,6 +17,7 @@ mod ends;
 mod gate;
 mod grants;
 mod hostile;
+mod monitor;
 mod opened;
 mod own_origin;
 mod policies;

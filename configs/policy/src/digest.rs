@@ -19,6 +19,8 @@ pub enum Urgency {
     Credential,
     /// Refused, and nothing more.
     Denied,
+    /// Let through, since the run only monitors.
+    Passed,
 }
 
 /// One denial, as it was told.
@@ -72,7 +74,7 @@ impl Digest {
         let subject = short(denied.subject);
         let because = match denied.urgency {
             Urgency::Credential => short(kind_of(denied.because)),
-            Urgency::Alarm | Urgency::Denied => short(denied.because),
+            Urgency::Alarm | Urgency::Denied | Urgency::Passed => short(denied.because),
         };
         let flag = denied
             .flag
@@ -126,6 +128,9 @@ impl DenialGroup {
             1 => "once".to_owned(),
             count => format!("{count} times"),
         };
+        if self.urgency == Urgency::Passed && !self.flags.is_empty() {
+            remark.insert_str(0, "let through ");
+        }
         if !self.program.is_empty() {
             remark.push_str(", by ");
             remark.push_str(&self.program);
@@ -134,7 +139,8 @@ impl DenialGroup {
             Urgency::Alarm => Some("ALARM: "),
             Urgency::Credential => Some("a credential: "),
             Urgency::Denied if self.flags.is_empty() => Some(""),
-            Urgency::Denied => None,
+            Urgency::Passed if self.flags.is_empty() => Some("let through: "),
+            Urgency::Denied | Urgency::Passed => None,
         };
         let mut flags = self.flags.iter();
         let first = match (what, flags.next()) {

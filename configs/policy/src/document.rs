@@ -26,7 +26,7 @@ use crate::host::shown;
 use crate::location::{At, Location};
 use crate::quantity;
 use crate::rule_host::{parse_address, parse_port};
-use crate::settings::{DnsPin, DnsServer, Switch};
+use crate::settings::{DnsPin, DnsServer, Enforcement, Switch};
 use arguments::arguments;
 use audit::audit;
 use files::{denial_note, filesystem, note};
@@ -156,7 +156,7 @@ fn policy<'t>(
 /// Adds the document of a run that learns, and marks the draft as one.
 pub(crate) fn learning<'a>(draft: &mut Draft<'_>, location: &'a Location<'a>) {
     read(draft, location, Author::User);
-    draft.policy.settings.learning = Switch::On;
+    draft.policy.settings.enforcement = Enforcement::Learning;
 }
 
 /// Adds the document that alone allows.

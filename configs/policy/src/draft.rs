@@ -60,6 +60,7 @@ impl<'c> Draft<'c> {
         if self.policy.settings.intercept == Intercept::Never {
             self.errors.extend(self.unpresented.take());
         }
+        self.policy.settings.let_go();
         if self.errors.is_empty() {
             return Ok(self.policy);
         }

@@ -21,9 +21,13 @@ use crate::verdict::{DenialReason, Permit, Route, Terms, Verdict};
 impl Policy {
     /// Judges one event. Total and pure; the only maker of a [`Permit`].
     pub fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        match (self.judge(facts), &self.narrowing) {
+        let verdict = match (self.judge(facts), &self.narrowing) {
             (Verdict::Allow(permit), Some(narrowing)) => narrowing.confirm(facts, permit),
             (verdict, _) => verdict,
+        };
+        match verdict {
+            Verdict::Deny(denial) => self.monitored(facts, denial),
+            verdict @ Verdict::Allow(_) => verdict,
         }
     }
 
@@ -208,7 +212,7 @@ impl Policy {
     }
 
     /// What the rules, and what the operator pinned, say of an address that a name leads to.
-    fn leads(
+    pub(crate) fn leads(
         &self,
         (to, survey): (SurveyDestination<'_>, &Survey<'_>),
         name: &HostName,
@@ -232,7 +236,7 @@ impl Policy {
                         && matches!(target.host, HostPattern::Net(_) | HostPattern::Localhost)
                         && target.host.denies_address(address)
                         && covers(NetworkTarget::denies_port)
-                        && !lets_lead(target, (name, address), to.port)
+                        && !lets_lead(target, (Some(name), address), to.port)
                     {
                         return Lead::Denied(rule);
                     }
@@ -346,7 +350,7 @@ impl Policy {
 }
 
 /// What the rules say of an address that a name leads to.
-enum Lead<'p> {
+pub(crate) enum Lead<'p> {
     /// Nothing: a public address will do.
     Open,
     /// It may be one of a special use.
@@ -356,8 +360,14 @@ enum Lead<'p> {
 
 /// Whether exceptions of a rule that denies addresses let a name lead to one of them, whatever
 /// is spoken there: what is asked in requests is judged by the name, so none limits this.
-fn lets_lead(target: &NetworkTarget, (name, address): (&HostName, IpAddr), port: u16) -> bool {
-    let is_named = |host: &HostPattern| host.grants_name(name) || host.grants_address(address);
+pub(crate) fn lets_lead(
+    target: &NetworkTarget,
+    (name, address): (Option<&HostName>, IpAddr),
+    port: u16,
+) -> bool {
+    let is_named = |host: &HostPattern| {
+        name.is_some_and(|name| host.grants_name(name)) || host.grants_address(address)
+    };
     let mut denied = Protocol::ALL
         .into_iter()
         .filter(|protocol| target.denies_port(*protocol, port));

@@ -10,7 +10,7 @@ use crate::effect::{Effect, RuleRef};
 use crate::host::HostName;
 use crate::policy::Policy;
 use crate::rule::Rule;
-use crate::settings::{Inspect, Intercept, Switch};
+use crate::settings::{Enforcement, Inspect, Intercept, Switch};
 use crate::survey::Survey;
 
 /// Whether TLS that rules would let pass as a whole has to be looked into.
@@ -35,7 +35,8 @@ impl Policy {
     /// The modes by which something that leaves may be weighed; some twice.
     pub fn modes(&self) -> impl Iterator<Item = Inspect> {
         let modes = self.rules.iter().filter_map(|rule| self.own_mode(rule));
-        std::iter::once(self.settings.inspect).chain(modes)
+        let all = std::iter::once(self.settings.inspect).chain(modes);
+        all.chain(self.mode_of_monitored())
     }
 
     /// Whether something that leaves may be scanned.
@@ -52,15 +53,21 @@ impl Policy {
         let modes = naming.map(|(rule, _)| self.own_mode(rule).unwrap_or(self.settings.inspect));
         modes
             .reduce(Inspect::stricter)
+            .or_else(|| self.mode_of_monitored())
             .unwrap_or(self.settings.inspect)
     }
 
     /// What a rule has to say: where the policy is strict, nothing weaker than it.
     pub(crate) fn own_mode(&self, rule: &Rule) -> Option<Inspect> {
         let all = self.settings.inspect;
-        let is_bound = [self.settings.strict, self.settings.learning].contains(&Switch::On);
+        let is_learning = self.settings.enforcement == Enforcement::Learning;
+        let is_bound = self.settings.strict == Switch::On || is_learning;
         let bound = |mode: &Inspect| !is_bound || mode.stricter(all) == *mode;
-        rule.keys.inspect.filter(bound)
+        let lets_go = self.settings.enforcement == Enforcement::MonitorAll;
+        match rule.keys.inspect.filter(bound) {
+            Some(Inspect::Block) if lets_go => Some(Inspect::Warn),
+            mode => mode,
+        }
     }
 
     /// Whether TLS to a destination where some rule allows every request has to
@@ -113,7 +120,7 @@ mod tests {
         let learning = source(SourceKind::Learning, crate::source::LEARNING);
         let sources = [source(SourceKind::Document, own), learning];
         let policy = compile(&sources, &context()).expect("a policy");
-        assert_eq!(policy.settings().learning, Switch::On);
+        assert_eq!(policy.settings().enforcement, Enforcement::Learning);
         for request in [
             "GET http://a.test/",
             "POST https://b.test:8443/x",

@@ -38,6 +38,7 @@ mod limits;
 mod location;
 mod manifest;
 mod matching;
+mod monitor;
 mod narrowing;
 mod nearest;
 mod net;
@@ -111,8 +112,8 @@ pub use question::{Question, QuestionError};
 pub use recall::{MaskedValues, PastEvent, PastVerdict, Recall, has_plain_values, without_values};
 pub use secret::{Misplaced, NamedSecret, Secret, SecretKind, SecretPosition, SecretSource};
 pub use settings::{
-    AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, HostTenancy, Inspect,
-    InspectDetector, InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch,
+    AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Enforcement, HostTenancy,
+    Inspect, InspectDetector, InspectScope, Intercept, KnownHosts, Precaution, Settings, Switch,
     Unscannable,
 };
 pub use shape::{shape, shape_merged};

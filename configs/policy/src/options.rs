@@ -8,8 +8,14 @@ use crate::document::tls::{INTERCEPTS, absolute, presented};
 use crate::document::{Text, word};
 use crate::draft::Draft;
 use crate::host::shown;
-use crate::settings::{InspectDetector, Switch};
+use crate::settings::{Enforcement, InspectDetector, Switch};
 use crate::source::PolicyOption;
+
+/// How far a run that monitors lets go, in words.
+const REACHES: [(&str, Enforcement); 2] = [
+    ("public", Enforcement::Monitor),
+    ("all", Enforcement::MonitorAll),
+];
 
 /// Adds what an option says to the draft.
 pub(crate) fn read(draft: &mut Draft<'_>, option: PolicyOption, text: Text<'_, '_>) {
@@ -43,6 +49,11 @@ pub(crate) fn read(draft: &mut Draft<'_>, option: PolicyOption, text: Text<'_, '
             }
         }
         PolicyOption::Strict => draft.policy.settings.strict = Switch::On,
+        PolicyOption::Monitor => {
+            if let Some(enforcement) = word(draft, key, text, &REACHES) {
+                draft.policy.settings.enforcement = enforcement;
+            }
+        }
     }
 }
 
@@ -59,6 +70,7 @@ fn key(option: PolicyOption, text: &str) -> &'static str {
         PolicyOption::KnownFile => "inspect.known_file",
         PolicyOption::Canaries => "inspect.canaries",
         PolicyOption::Strict => "strict",
+        PolicyOption::Monitor => "monitor",
     }
 }
 

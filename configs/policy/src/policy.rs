@@ -223,7 +223,11 @@ impl Policy {
         if self.pins.0.contains_key(name) {
             return Naming::InFull;
         }
-        naming
+        match naming {
+            // Any name may be asked for.
+            Naming::Not if self.monitors() => Naming::ByPattern,
+            naming => naming,
+        }
     }
 
     /// The names that rules and pins spell out.

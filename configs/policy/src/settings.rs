@@ -181,6 +181,33 @@ pub struct ClientCertificate {
     pub place: Arc<str>,
 }
 
+/// How the rules of a run hold. Whoever starts it says so; no document can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// They are enforced.
+    #[default]
+    Enforced,
+    /// Everything public is let through to be learnt from, marked as such, and no rule has less
+    /// looked at than the policy says.
+    Learning,
+    /// What they deny of public hosts passes, each time marked with the denial.
+    Monitor,
+    /// So does what they deny inside, and credentials pass with a warning.
+    MonitorAll,
+}
+
+impl Enforcement {
+    /// The word of records and listings; empty where rules are enforced.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Enforced => "",
+            Self::Learning => "learning",
+            Self::Monitor => "monitor",
+            Self::MonitorAll => "monitor-all",
+        }
+    }
+}
+
 /// All switches of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -209,11 +236,10 @@ pub struct Settings {
     pub canaries: Precaution,
     /// `strict`: what could not be looked at is refused.
     pub strict: Switch,
-    /// `monitor`: denials are recorded; the caller decides what else they do.
+    /// `monitor`, which no document can have: who reads it refuses it with a reason.
     pub monitor: Switch,
-    /// Whether the run learns: everything public is let through, marked as such, and no rule
-    /// has less looked at than the policy says. No document can say it.
-    pub learning: Switch,
+    /// How the rules hold.
+    pub enforcement: Enforcement,
     /// `[dns] servers`; empty stands for the servers of the machine.
     pub dns_servers: Vec<DnsServer>,
     /// `[dns] pin`.

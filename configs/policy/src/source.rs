@@ -62,6 +62,8 @@ pub enum PolicyOption {
     Canaries,
     /// `strict`, which is switched on: nothing.
     Strict,
+    /// What no key says, that what rules deny passes: how far, `public` or `all`.
+    Monitor,
 }
 
 /// What lets everything public through in a run that learns, and has all of it looked at.

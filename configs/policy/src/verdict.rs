@@ -36,6 +36,21 @@ pub enum Verdict {
     Deny(Denial),
 }
 
+impl Verdict {
+    /// The verdict on what a request carries within, beside that on the request itself: what
+    /// passes in spite of the rules passes only in one that does so too, and is marked.
+    pub fn beside(self, own: &Self) -> Self {
+        let is_marked = matches!(own, Self::Allow(permit) if permit.denied.is_some());
+        match self {
+            Self::Allow(Permit {
+                denied: Some(denial),
+                ..
+            }) if !is_marked => Self::Deny(*denial),
+            verdict => verdict,
+        }
+    }
+}
+
 /// Evidence that an event was allowed.
 ///
 /// ```compile_fail,E0599
@@ -47,7 +62,9 @@ pub enum Verdict {
 /// ```compile_fail,E0451
 /// use outgate_policy::{Permit, Route};
 /// fn forge(rule: outgate_policy::RuleRef) -> Permit {
-///     Permit { route: Route::Direct, rule, terms: todo!(), subject: todo!(), dials: None }
+///     Permit {
+///         route: Route::Direct, rule, terms: todo!(), subject: todo!(), dials: None, denied: None,
+///     }
 /// }
 /// ```
 #[derive(Debug)]
@@ -58,6 +75,8 @@ pub struct Permit {
     subject: Subject,
     /// The address that may be dialled, and who says that it is the peer's.
     dials: Option<(IpAddr, AddressSource)>,
+    /// What the rules say, where a run monitors.
+    denied: Option<Box<Denial>>,
 }
 
 /// What was allowed.
@@ -178,6 +197,11 @@ impl Terms {
         }
     }
 
+    /// The same, weighed by this mode.
+    pub(crate) fn by(self, inspect: Inspect) -> Self {
+        Self { inspect, ..self }
+    }
+
     /// Both.
     fn add(&mut self, other: &Self) {
         self.inspect = self.inspect.stricter(other.inspect);
@@ -192,6 +216,34 @@ impl Terms {
 }
 
 impl Permit {
+    /// The same permit, in spite of what the rules say.
+    pub(crate) fn in_spite_of(self, denial: Denial) -> Self {
+        Self {
+            denied: Some(Box::new(denial)),
+            ..self
+        }
+    }
+
+    /// The denial that the rules would have made, where a run monitors and it passes all the
+    /// same.
+    pub fn denied(&self) -> Option<&Denial> {
+        self.denied.as_deref()
+    }
+
+    /// The same permit, said of the policy of a shared gateway.
+    #[must_use]
+    pub fn of_gateway(mut self) -> Self {
+        self.denied = self.denied.map(|denial| Box::new(denial.of_gateway()));
+        self
+    }
+
+    /// The same permit, its denial in other words.
+    #[must_use]
+    pub fn told(mut self, tell: impl FnOnce(Denial) -> Denial) -> Self {
+        self.denied = self.denied.map(|denial| Box::new(tell(*denial)));
+        self
+    }
+
     /// For what was asked about.
     pub(crate) fn new((route, rule): (Route, RuleRef), terms: Terms, facts: &Facts<'_>) -> Self {
         let dials = match *facts {
@@ -206,6 +258,7 @@ impl Permit {
             terms,
             subject: Subject::of(facts),
             dials,
+            denied: None,
         }
     }
 
@@ -233,6 +286,7 @@ impl Permit {
     #[must_use]
     pub fn with_limits_of(mut self, other: &Self) -> Self {
         self.terms.add(&other.terms);
+        self.denied = self.denied.or_else(|| other.denied.clone());
         self
     }
 

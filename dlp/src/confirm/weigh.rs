@@ -10,9 +10,8 @@ use crate::transforms;
 impl DetectorRule {
     pub(super) fn action(&self, checked: Checked, policy: ScanPolicy) -> Action {
         match (policy, self.mode) {
-            (ScanPolicy::Monitor, _) | (_, Some(DetectorMode::Warn | DetectorMode::Off)) => {
-                Action::Warn
-            }
+            (ScanPolicy::Monitor | ScanPolicy::MonitorForms, _)
+            | (_, Some(DetectorMode::Warn | DetectorMode::Off)) => Action::Warn,
             // What is said of one detector holds against what is said of all.
             (ScanPolicy::Strict, None) | (_, Some(DetectorMode::Block)) => Action::Block,
             (ScanPolicy::Tiered, None) => finding::weigh(self.detector.tier, checked),

@@ -67,7 +67,9 @@ impl ShownIds {
                 // Its form alone is that of much that chance makes.
                 let action = match rules.policy() {
                     ScanPolicy::Strict => Action::Block,
-                    ScanPolicy::Tiered | ScanPolicy::Monitor => Action::Warn,
+                    ScanPolicy::Tiered | ScanPolicy::Monitor | ScanPolicy::MonitorForms => {
+                        Action::Warn
+                    }
                 };
                 found.push(Finding {
                     detector: detector.id.clone(),

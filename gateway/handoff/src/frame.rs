@@ -10,7 +10,7 @@ use crate::settings::GatewaySetting;
 use crate::wire::FrameError;
 
 /// Numbers of the kinds of policy text.
-const SOURCE_KINDS: [(u8, SourceKind); 22] = [
+const SOURCE_KINDS: [(u8, SourceKind); 23] = [
     (1, SourceKind::Document),
     (2, SourceKind::Allow),
     (3, SourceKind::Deny),
@@ -33,6 +33,7 @@ const SOURCE_KINDS: [(u8, SourceKind); 22] = [
     (20, SourceKind::Lock),
     (21, SourceKind::Manifest),
     (22, SourceKind::UntrustedManifest),
+    (23, SourceKind::Option(PolicyOption::Monitor)),
 ];
 
 /// The number of a kind of policy text; 0, which none has, for one without.

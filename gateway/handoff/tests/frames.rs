@@ -71,6 +71,7 @@ fn source_kind() -> impl Strategy<Value = SourceKind> {
         SourceKind::Option(PolicyOption::KnownFile),
         SourceKind::Option(PolicyOption::Canaries),
         SourceKind::Option(PolicyOption::Strict),
+        SourceKind::Option(PolicyOption::Monitor),
     ])
 }
 

@@ -82,6 +82,16 @@ impl<P: Clone> Record<'_, P> {
         }
     }
 
+    /// Whether a run that monitors let it through in spite of its rules.
+    pub fn is_monitored(&self) -> bool {
+        self.monitor.is_some()
+    }
+
+    /// The same of what counts by itself: a connection is told by what is in it.
+    pub fn is_let_through(&self) -> bool {
+        self.is_monitored() && self.detail() != "gateway"
+    }
+
     /// The program that asked, without the way to it.
     pub fn program(&self) -> &str {
         short(self.executable())

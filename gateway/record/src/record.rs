@@ -116,6 +116,13 @@ pub struct Record<'a, P: Clone = String> {
         deserialize_with = "members::text_if"
     )]
     pub detail: Option<Cow<'a, str>>,
+    /// Of what a run that monitors let through: the verdict of the rules, `deny`. Reason, rule
+    /// and flag are those of that denial then.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "members::text_if"
+    )]
+    pub monitor: Option<Cow<'a, str>>,
     /// The rule that decided.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -178,7 +185,8 @@ pub struct Record<'a, P: Clone = String> {
     )]
     pub scan: Option<Cow<'a, str>>,
     /// How the run is meant, as its start says: `learning` where everything public was let
-    /// through; nothing where rules were enforced.
+    /// through, `monitor` or `monitor-all` where what rules deny was; nothing where rules were
+    /// enforced.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "members::text_if"
@@ -302,6 +310,7 @@ impl<P: Clone> Default for Record<'_, P> {
             values: None,
             reason: None,
             detail: None,
+            monitor: None,
             rule: None,
             flag: None,
             pin: None,

@@ -37,6 +37,7 @@ fn full() -> Record<'static> {
         values: Some(text()),
         reason: Some(Reason::Credential.into()),
         detail: Some(text()),
+        monitor: Some(text()),
         rule: Some(RuleCited {
             id: 1,
             text: text(),

@@ -46,6 +46,7 @@ fn run(options: &Audit) -> Result<ExitCode, String> {
         AuditCommand::Query(options) => query::query(options, records),
         AuditCommand::Report(options) => report::report(options, records),
         AuditCommand::Export(options) => export::export(options, records),
+        AuditCommand::Summary(options) => report::summary(options, records),
         AuditCommand::Verify(options) => verify::verify(options, records),
     }
 }

@@ -10,6 +10,7 @@
 
 mod audit;
 pub mod records;
+mod sarif;
 mod scan;
 
 pub use audit::arguments::Audit;

@@ -105,7 +105,7 @@ fn connection(session: &Session, process: &ProcessFacts, to: &Destination) -> Op
     match course(session, process, to) {
         ConnectionCourse::Deny(refusal) => Some(refusal),
         ConnectionCourse::Direct(..)
-        | ConnectionCourse::Inspect
+        | ConnectionCourse::Inspect(_)
         | ConnectionCourse::Stub
         | ConnectionCourse::Own
         | ConnectionCourse::Explain(_) => None,

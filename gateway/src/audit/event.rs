@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use outgate_dlp::{Action, Checked, Finding, Tier, Unscanned};
 use outgate_handoff::{Parent, ProcessFacts};
-use outgate_policy::{Denial, RuleRef, Switch, has_plain_values, without_values};
+use outgate_policy::{Denial, Enforcement, Permit, RuleRef, has_plain_values, without_values};
 use outgate_record::{Alarm, Found, Kind, Outcome, Reason, Record, RuleCited, Unseen, Word};
 
 use crate::limits;
@@ -152,12 +152,26 @@ impl<'a> Event<'a> {
     }
 
     /// Says at the start of a run how it is meant, where it is not as ever.
-    pub(crate) fn mode(mut self, learning: Switch) -> Self {
-        self.0.mode = match learning {
-            Switch::On => Some(Cow::Borrowed("learning")),
-            Switch::Off => None,
-        };
+    pub(crate) fn mode(mut self, enforcement: Enforcement) -> Self {
+        let word = enforcement.word();
+        self.0.mode = (!word.is_empty()).then_some(Cow::Borrowed(word));
         self
+    }
+
+    /// What was let through in spite of the rules, and what they say; nothing more where they
+    /// allow it.
+    pub(crate) fn permit(self, permit: &'a Permit) -> Self {
+        match permit.denied() {
+            None => self.rule(permit.rule()),
+            Some(denial) => self.passed(denial),
+        }
+    }
+
+    /// What passes in spite of this denial.
+    pub(crate) fn passed(self, denial: &'a Denial) -> Self {
+        let mut own = self.denial(denial);
+        own.0.monitor = Some(Cow::Borrowed(Outcome::Deny.token()));
+        own
     }
 
     pub(crate) fn unscanned(mut self, unscanned: &Unscanned) -> Self {

@@ -168,7 +168,7 @@ fn told(caller: &Caller, method: &str) -> String {
 fn request(asking: Asking<'_>, target: &Target, to: &Target) -> Result<(), AskedOverride> {
     let (caller, _) = asking;
     let rules = caller.rules();
-    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let judged = |to: &Target| decide::carried(&rules, caller.process(), (target, to));
     let standing = Standing::of(&judged(target), &judged(to));
     if standing != Standing::Allowed {
         return Err(not_so(caller, to, standing));
@@ -196,7 +196,7 @@ fn elsewhere(
         ..to.clone()
     };
     let rules = caller.rules();
-    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let judged = |to: &Target| decide::carried(&rules, caller.process(), (target, to));
     match Standing::of(&judged(target), &judged(&to)) {
         Standing::Allowed => Ok(()),
         standing => Err(not_so(caller, &to, standing)),
@@ -275,7 +275,7 @@ fn item(
         None => return Err(nowhere()),
     };
     let rules = caller.rules();
-    let judged = |to: &Target| decide::judged(&rules, caller.process(), to);
+    let judged = |to: &Target| decide::carried(&rules, caller.process(), (target, to));
     let verdicts: Vec<Verdict> = readings.iter().map(judged).collect();
     let is_denied = |verdict: &Verdict| matches!(verdict, Verdict::Deny(denial) if denial.reason() == DenialReason::DenyRule);
     let is_allowed = |verdict: &Verdict| matches!(verdict, Verdict::Allow(_));
@@ -353,7 +353,7 @@ fn places(
             let rules = caller.rules();
             let mut readings = readings(target, method, of).unwrap_or_default();
             readings.retain(|to| {
-                let verdict = decide::judged(&rules, caller.process(), to);
+                let verdict = decide::carried(&rules, caller.process(), (target, to));
                 matches!(verdict, Verdict::Allow(_))
             });
             readings

@@ -202,6 +202,7 @@ impl Second {
     /// What the rules say of it beside their verdict on the request that names it.
     fn standing(&self, caller: &Caller, own: &Verdict) -> Standing {
         let verdict = decide::judged(&caller.rules(), caller.process(), &self.target);
+        let verdict = verdict.beside(own);
         match &verdict {
             Verdict::Deny(denial)
                 if !self.needs_rule && denial.reason() != DenialReason::DenyRule =>

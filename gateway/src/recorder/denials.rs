@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use outgate_policy::{DenialGroup, Denied, Digest, Urgency, shape};
+use outgate_policy::{Denial, DenialGroup, Denied, Digest, Urgency, shape};
 
 use super::recent::RecentDenials;
 use crate::limits;
@@ -15,6 +15,7 @@ use crate::refusal::Refusal;
 #[derive(Debug, Default)]
 pub(crate) struct DenialLines {
     count: u64,
+    passed: u64,
     alarms: u64,
     told: HashSet<String>,
     alarmed: HashSet<String>,
@@ -54,6 +55,32 @@ impl DenialLines {
         })
     }
 
+    /// Counts what a program was let do in spite of this denial. Gives the line to be said,
+    /// as of what is refused.
+    pub(super) fn passed(&mut self, program: &str, denial: &Denial) -> Option<String> {
+        self.passed = self.passed.saturating_add(1);
+        self.digest.add(&Denied {
+            urgency: Urgency::Passed,
+            program,
+            subject: denial.subject(),
+            because: denial.because(),
+            flag: denial.hint().as_deref(),
+        });
+        let key = shape(&format!("passed {}", denial.subject()));
+        let to_allow = denial.hint().map(|flag| format!("; to allow: {flag}"));
+        Some(match audience(&mut self.told, key, limits::NOTICES_MAX)? {
+            DenialAudience::Last => {
+                "outgate: further denials are only in the audit record".to_owned()
+            }
+            DenialAudience::Whole => format!(
+                "outgate: monitor: let through {} ({}){}",
+                denial.subject(),
+                denial.because(),
+                to_allow.unwrap_or_default()
+            ),
+        })
+    }
+
     /// Counts an alarm about what `key` names, beside all refusals. Gives what is to be
     /// said of it, whatever was denied before.
     pub(super) fn alarm(&mut self, key: &str, what: &str) -> Option<String> {
@@ -87,7 +114,10 @@ impl DenialLines {
         };
         let alarms = counted(self.alarms, "alarm").map(|words| words.to_ascii_uppercase());
         let denials = counted(self.count, "denial");
-        let all: Vec<String> = alarms.into_iter().chain(denials).collect();
+        let passed = counted(self.passed, "time").map(|times| {
+            format!("{times} let through what rules deny, since the run only monitors")
+        });
+        let all: Vec<String> = alarms.into_iter().chain(denials).chain(passed).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 

@@ -42,6 +42,9 @@ pub(super) fn setup(rules: &SessionPolicies, mode: Inspect) -> Result<Setup, Str
         settings: ScanSettings {
             modes,
             policy: match mode {
+                Inspect::Warn if rules.enforcement() == policy::Enforcement::MonitorAll => {
+                    ScanPolicy::MonitorForms
+                }
                 Inspect::Warn => ScanPolicy::Monitor,
                 _ if strict => ScanPolicy::Strict,
                 Inspect::Block | Inspect::Off => ScanPolicy::Tiered,

@@ -2,21 +2,26 @@
 //! Printable text of bounded length; decides nothing.
 
 use outgate_handoff::{LINE_BYTES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX};
-use outgate_policy::{DenialGroup, Switch, Urgency};
+use outgate_policy::{DenialGroup, Enforcement, Urgency};
 
 use super::Session;
 use crate::limits::DIGEST_LINE_BYTES_MAX;
 use crate::text::shortened;
 
 impl Session {
-    /// A screen about what was wrong or refused, or nothing; of a run that learns, that it did.
+    /// A screen about what was wrong or refused, or nothing; of a run whose rules were not
+    /// enforced, that too.
     pub(crate) fn summary(&self) -> String {
         let own = self.wrong_or_refused();
-        let learnt = match self.rules().own().settings().learning {
-            Switch::Off => return own,
-            Switch::On => "outgate: learning: everything public was let through",
+        let marked = match self.rules().enforcement() {
+            Enforcement::Enforced => return own,
+            Enforcement::Learning => "outgate: learning: everything public was let through",
+            Enforcement::Monitor => "outgate: monitor: what rules deny was let through",
+            Enforcement::MonitorAll => {
+                "outgate: monitor=all: what rules deny was let through, and credentials too"
+            }
         };
-        let lines = [learnt, &own];
+        let lines = [marked, &own];
         let lines = lines.into_iter().filter(|line| !line.is_empty());
         shortened(&lines.collect::<Vec<_>>().join("\n"), SUMMARY_BYTES_MAX)
     }
@@ -46,7 +51,7 @@ impl Session {
         let groups = denials.groups();
         let is_allowed = groups
             .iter()
-            .any(|group| group.urgency == Urgency::Denied && !group.flags.is_empty());
+            .any(|group| group.urgency >= Urgency::Denied && !group.flags.is_empty());
         let to_allow = if is_allowed { "; to allow:" } else { ":" };
         let counted: Vec<String> = std::iter::once(counted).chain(lost).collect();
         let mut lines = vec![format!("outgate: {}{to_allow}", counted.join("; "))];

@@ -7,7 +7,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outgate_handoff::status::PLACES_MAX;
 use outgate_handoff::{NAME_BYTES_MAX, Status};
-use outgate_policy::{Policy, SourceKind};
+use outgate_policy::Policy;
 use outgate_sys::seccomp::NotificationListener;
 use outgate_sys::spawn::{Plan, SignalMask, Started};
 
@@ -114,7 +114,7 @@ impl ReadyRun<'_> {
             lifetime,
             link: self.link,
             numbers: held(Arch::native()),
-            eager: if policy.has_network_rules() {
+            eager: if policy.reaches_out() {
                 Eager::Yes
             } else {
                 Eager::No
@@ -181,7 +181,7 @@ pub(super) fn signals() -> std::io::Result<(SignalFd, SignalMask)> {
 }
 
 /// What the run says about itself to who asks.
-pub(super) fn status(opening: &Opening, options: &RunOptions) -> Status {
+pub(super) fn status(opening: &Opening, options: &RunOptions, policy: &Policy) -> Status {
     let mut places: Vec<String> = Vec::new();
     for source in &opening.sources {
         if !places.contains(&source.place) && places.len() < PLACES_MAX {
@@ -192,18 +192,12 @@ pub(super) fn status(opening: &Opening, options: &RunOptions) -> Status {
         GatewayPlace::Private { .. } => String::new(),
         GatewayPlace::Shared(door) => door.path().display().to_string(),
     };
-    let mut sources = opening.sources.iter();
-    let mode = if sources.any(|source| source.kind == SourceKind::Learning) {
-        "learning"
-    } else {
-        ""
-    };
     let sealing = match options.sealing {
         Sealing::Sealed => "sealed",
         Sealing::Open => "",
     };
     Status {
-        mode: mode.to_owned(),
+        mode: policy.settings().enforcement.word().to_owned(),
         sealing: sealing.to_owned(),
         name: opening.sandbox.clone(),
         command: opening.begin.command.clone(),

@@ -16,7 +16,7 @@ use crate::voice::Voice;
 /// where it is opened, or only to say there what is denied, and where the command may read
 /// what it is told.
 pub(super) fn trusts(policy: &Policy, options: &RunOptions, private: &Path) -> bool {
-    let is_told = || policy.has_network_rules() || is_readable(policy, private);
+    let is_told = || policy.reaches_out() || is_readable(policy, private);
     // What a shared gateway opens, only it knows.
     options.gateway.is_some() || (policy.opens_tls() && is_told())
 }

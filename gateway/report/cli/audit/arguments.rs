@@ -37,6 +37,9 @@ pub(crate) enum AuditCommand {
     Query(Query),
     /// Make one HTML page of a record: where data went, what was denied, what was found
     Report(Report),
+    /// Summarise records for a pipeline: what was reached, denied and found, as Markdown, JSON or
+    /// SARIF
+    Summary(Summary),
     /// Say whether a record is as it was written
     Verify(Verify),
     /// Write a record in a form that other programs read
@@ -136,6 +139,8 @@ pub(crate) enum Verdict {
     Deny,
     /// Nothing was decided: what was, is stated
     Note,
+    /// Rules deny it, and a run with --monitor let it through; it is among what was allowed too
+    Monitor,
 }
 
 /// Records to read.
@@ -165,6 +170,56 @@ pub(crate) struct Report {
     /// Write it to FILE instead of standard output, in the place of what is there
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+}
+
+const SUMMARY_EXAMPLES: &str = "\
+Examples:
+  outgate audit summary >> \"$GITHUB_STEP_SUMMARY\"     of the latest run, as Markdown
+  outgate audit summary --format sarif -o outgate.sarif job-*.jsonl
+  outgate audit summary --format json --fail-on denied --fail-on finding last
+
+What was denied is grouped: what differs in ids only is one entry, with the smallest rules that
+would allow it. Names and paths are the command's own words; they are written so that neither
+Markdown, HTML nor commands of pipelines (`::error::`, `##[...]`) come of them.
+
+Exit status: 0, or 1 when something was there that --fail-on names; 2 bad usage or a record
+could not be read.";
+
+/// Summarise records for a pipeline
+#[derive(Debug, Args)]
+#[command(after_help = SUMMARY_EXAMPLES)]
+pub(crate) struct Summary {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// The form
+    #[arg(long, value_name = "FORM", default_value = "markdown")]
+    pub(crate) format: SummaryFormat,
+    /// End with status 1 when there is any of these
+    #[arg(long = "fail-on", value_name = "WHAT")]
+    pub(crate) fail_on: Vec<FailOn>,
+    /// Write it to FILE instead of standard output, in the place of what is there
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Forms of a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SummaryFormat {
+    /// Markdown, as code hosts show it
+    Markdown,
+    /// One JSON document
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
+}
+
+/// What a pipeline is to fail on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Something was denied, or rules deny it and a run with --monitor let it through
+    Denied,
+    /// A credential was on its way out, held back or not, or a canary left its place
+    Finding,
 }
 
 const VERIFY_EXAMPLES: &str = "\

@@ -11,7 +11,7 @@ use super::arguments::{self, Filter};
 /// A question to every record.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    verdict: Option<Outcome>,
+    verdict: Option<arguments::Verdict>,
     hosts: Vec<Host>,
     programs: Vec<String>,
     kinds: Vec<String>,
@@ -54,11 +54,7 @@ impl Wanted {
     pub(crate) fn of(filter: &Filter, now: SystemTime) -> Result<Self, String> {
         let time = |text: &Option<String>| text.as_deref().map(|text| point(text, now)).transpose();
         Ok(Self {
-            verdict: filter.verdict.map(|verdict| match verdict {
-                arguments::Verdict::Allow => Outcome::Allow,
-                arguments::Verdict::Deny => Outcome::Deny,
-                arguments::Verdict::Note => Outcome::Note,
-            }),
+            verdict: filter.verdict,
             hosts: filter.host.iter().map(|text| Host::parse(text)).collect(),
             programs: filter.program.clone(),
             kinds: filter.kind.clone(),
@@ -80,7 +76,13 @@ impl Wanted {
             })
         };
         let time = &*record.time;
-        self.verdict.is_none_or(|verdict| verdict == record.verdict)
+        let is_verdict = |verdict: arguments::Verdict| match verdict {
+            arguments::Verdict::Allow => record.verdict == Outcome::Allow,
+            arguments::Verdict::Deny => record.verdict == Outcome::Deny,
+            arguments::Verdict::Note => record.verdict == Outcome::Note,
+            arguments::Verdict::Monitor => record.is_monitored(),
+        };
+        self.verdict.is_none_or(is_verdict)
             && (self.hosts.is_empty() || self.hosts.iter().any(|wanted| wanted.covers(host)))
             && (self.programs.is_empty() || self.programs.iter().any(is_program))
             && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == record.kind.as_str()))

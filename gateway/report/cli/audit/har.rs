@@ -167,6 +167,7 @@ fn entry(record: &Record, path: Option<&str>) -> Value {
         "timings": { "send": 0, "wait": 0, "receive": 0 },
         "_outgate": {
             "verdict": record.verdict.token(),
+            "monitor": record.monitor,
             "reason": record.reason(),
             "detail": record.detail(),
             "rule": record.rule.as_ref().map(|rule| json!({ "text": rule.text, "place": rule.place })),

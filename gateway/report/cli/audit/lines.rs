@@ -29,6 +29,7 @@ pub(crate) fn line(record: &Record, paint: Paint) -> String {
     let time = paint.with("2", &printable(clock(&record.time)));
     let (word, code) = match (record.alarm, record.verdict) {
         (Alarm::Raised, _) => ("ALARM", "1;97;41"),
+        (Alarm::None, _) if record.is_monitored() => ("monit", "1;33"),
         (Alarm::None, Outcome::Deny) => ("deny ", "1;31"),
         (Alarm::None, Outcome::Allow) => ("allow", "32"),
         (Alarm::None, Outcome::Note) => ("note ", "2"),

@@ -64,7 +64,7 @@ pub(crate) fn event(record: &Record) -> Value {
         "type_name": format!("{class_name}: {activity_name}"),
         "severity_id": severity,
         "severity": severity_name,
-        "message": format!("{} {}", record.verdict.token(), record.subject()),
+        "message": format!("{} {}", word(record), record.subject()),
         "metadata": {
             "version": VERSION,
             "uid": format!("{}/{}", record.run, record.seq),
@@ -138,12 +138,22 @@ fn activity(record: &Record, class: Class) -> (u64, String) {
     }
 }
 
+/// What was decided, for people.
+fn word(record: &Record) -> &'static str {
+    if record.is_monitored() {
+        "monitor"
+    } else {
+        record.verdict.token()
+    }
+}
+
 fn severity(record: &Record) -> (u64, &'static str) {
     match (record.alarm, record.kind.as_str(), record.verdict) {
         (Alarm::Raised, _, _) => (5, "Critical"),
         (Alarm::None, "finding", Outcome::Deny) => (4, "High"),
         (Alarm::None, "finding" | "budget" | "leftover", _) => (3, "Medium"),
         (Alarm::None, _, Outcome::Deny) => (2, "Low"),
+        (Alarm::None, _, _) if record.is_monitored() => (2, "Low"),
         (Alarm::None, _, Outcome::Allow | Outcome::Note) => (1, "Informational"),
     }
 }
@@ -151,6 +161,7 @@ fn severity(record: &Record) -> (u64, &'static str) {
 /// What was decided, and by which rule.
 fn control(members: &mut Map<String, Value>, record: &Record) {
     let (action, action_name, disposition, disposition_name) = match record.verdict {
+        Outcome::Allow if record.is_monitored() => (1, "Allowed", 17, "Logged"),
         Outcome::Allow => (1, "Allowed", 1, "Allowed"),
         Outcome::Deny => (2, "Denied", 2, "Blocked"),
         Outcome::Note => (0, "Unknown", 17, "Logged"),
@@ -308,6 +319,8 @@ fn unmapped(record: &Record) -> Value {
         ("run", Some(&*record.run)),
         ("kind", Some(record.kind.as_str())),
         ("reason", Some(record.reason())),
+        ("mode", record.mode.as_deref()),
+        ("monitor", record.monitor.as_deref()),
         ("to_allow", record.flag.as_deref()),
         ("pin", Some(record.pin())),
     ];

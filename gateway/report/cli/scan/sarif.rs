@@ -6,6 +6,7 @@ use outgate_dlp::{Action, Detectors};
 use serde_json::{Value, json};
 
 use super::{Located, Outcome};
+use crate::sarif::{self, Reading, message, uri};
 
 /// The whole document.
 pub(crate) fn text(outcome: &Outcome, detectors: &Detectors) -> String {
@@ -32,26 +33,16 @@ pub(crate) fn text(outcome: &Outcome, detectors: &Detectors) -> String {
     let notices: Vec<Value> = outcome
         .unscanned
         .iter()
-        .map(|(path, unscanned)| json!({ "level": "warning", "message": { "text": format!("{path}: {unscanned}") } }))
-        .chain(outcome.unread.iter().map(|text| json!({ "level": "error", "message": { "text": text } })))
+        .map(|(path, unscanned)| json!({ "level": "warning", "message": message(&format!("{path}: {unscanned}")) }))
+        .chain(outcome.unread.iter().map(|text| json!({ "level": "error", "message": message(text) })))
         .collect();
-    let value = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "outgate",
-                "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules.values().collect::<Vec<_>>(),
-            } },
-            "results": results,
-            "invocations": [{
-                "executionSuccessful": outcome.unread.is_empty(),
-                "toolExecutionNotifications": notices,
-            }],
-        }],
-    });
-    format!("{value:#}\n")
+    let reading = if outcome.unread.is_empty() {
+        Reading::Whole
+    } else {
+        Reading::Faulty
+    };
+    let rules: Vec<Value> = rules.into_values().collect();
+    sarif::document(&rules, &results, (reading, &notices))
 }
 
 fn result(located: &Located, ids: &[&str]) -> Value {
@@ -76,42 +67,11 @@ fn result(located: &Located, ids: &[&str]) -> Value {
         "ruleId": id,
         "ruleIndex": ids.iter().position(|known| *known == id),
         "level": level,
-        "message": { "text": text },
+        "message": message(&text),
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri(&located.path) },
             "region": region,
         }, "logicalLocations": logical }],
         "fingerprints": { "outgate/mark": finding.mark },
     })
-}
-
-/// A path as a relative reference (RFC 3986 4.2), or a file URI.
-fn uri(path: &str) -> String {
-    let scheme = if path.starts_with('/') { "file://" } else { "" };
-    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-    let spelt = path.trim_start_matches("./").bytes().map(|byte| {
-        if safe(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    });
-    format!("{scheme}{}", spelt.collect::<Vec<_>>().concat())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::uri;
-
-    #[test]
-    fn paths_become_references() {
-        for (path, expected) in [
-            ("./src/a b.rs", "src/a%20b.rs"),
-            ("/tmp/x#y", "file:///tmp/x%23y"),
-            ("naïve", "na%C3%AFve"),
-            ("-", "-"),
-        ] {
-            assert_eq!(uri(path), expected);
-        }
-    }
 }

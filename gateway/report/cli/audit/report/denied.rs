@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bounded::Bounded;
 use crate::audit::Record;
+use outgate_policy::{Denied as DigestedDenial, Digest, Urgency};
 use outgate_record::{Kind, Outcome};
 
 /// Denied things that are told apart.
@@ -32,6 +33,10 @@ pub(super) struct Denied {
 #[derive(Debug)]
 pub(super) struct Denials {
     pub(super) told: Bounded<String, Denied>,
+    /// What rules deny, and runs that monitor let through.
+    pub(super) passed: Bounded<String, Denied>,
+    /// All of both, by groups.
+    pub(super) digest: Digest,
     /// Denied connections by run and process.
     pending: BTreeMap<(String, u32), Record>,
 }
@@ -40,6 +45,8 @@ impl Default for Denials {
     fn default() -> Self {
         Self {
             told: Bounded::new(DENIALS_MAX),
+            passed: Bounded::new(DENIALS_MAX),
+            digest: Digest::default(),
             pending: BTreeMap::new(),
         }
     }
@@ -50,6 +57,12 @@ impl Denials {
     /// Gives back what counts from now on: the record itself, unless something more
     /// telling may follow, and a connection before it that nothing followed.
     pub(super) fn add(&mut self, record: &Record) -> Vec<Record> {
+        if record.is_let_through() {
+            group(&mut self.digest, (Urgency::Passed, record), None);
+            if let Some(passed) = self.passed.of(record.subject()) {
+                passed.add(record, None);
+            }
+        }
         if record.verdict != Outcome::Deny {
             return vec![record.clone()];
         }
@@ -78,6 +91,9 @@ impl Denials {
                 flag.and_then(|connection| connection.flag.map(Cow::into_owned)),
             );
         }
+        if record.finding.is_none() && record.unscanned.is_some() {
+            group(&mut self.digest, (Urgency::Denied, record), None);
+        }
         counted.push(record.clone());
         counted
     }
@@ -105,19 +121,37 @@ impl Denials {
     }
 
     fn tell(&mut self, record: &Record, flag: Option<String>) {
-        let Some(denied) = self.told.of(record.subject()) else {
-            return;
-        };
-        denied.count = denied.count.saturating_add(1);
-        denied.last = denied.last.max(record.at());
-        record.detail().clone_into(&mut denied.because);
+        let better = flag.as_deref();
+        group(&mut self.digest, (Urgency::Denied, record), better);
+        if let Some(denied) = self.told.of(record.subject()) {
+            denied.add(record, flag);
+        }
+    }
+}
+
+/// Adds a record to the digest, perhaps with a better flag than its own.
+fn group(digest: &mut Digest, (urgency, record): (Urgency, &Record), better: Option<&str>) {
+    digest.add(&DigestedDenial {
+        urgency,
+        program: record.executable(),
+        subject: &record.subject(),
+        because: record.detail(),
+        flag: better.or(record.flag.as_deref()),
+    });
+}
+
+impl Denied {
+    fn add(&mut self, record: &Record, flag: Option<String>) {
+        self.count = self.count.saturating_add(1);
+        self.last = self.last.max(record.at());
+        record.detail().clone_into(&mut self.because);
         let flag = flag.or_else(|| record.flag.as_deref().map(str::to_owned));
-        denied.flag = flag.or_else(|| denied.flag.take());
+        self.flag = flag.or_else(|| self.flag.take());
         let rule = record.rule.as_ref();
-        denied.rule = rule.map(|rule| (rule.text.to_string(), rule.place.to_string()));
+        self.rule = rule.map(|rule| (rule.text.to_string(), rule.place.to_string()));
         let program = record.program();
-        if denied.programs.len() < NAMED_MAX && !program.is_empty() {
-            denied.programs.insert(program.to_owned());
+        if self.programs.len() < NAMED_MAX && !program.is_empty() {
+            self.programs.insert(program.to_owned());
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Model {
     pub(super) timeline: Timeline,
     pub(super) denials: Denials,
     pub(super) found: Found,
+    /// Runs that monitored.
+    pub(super) monitored_runs: u64,
     /// How often other rules came into force.
     pub(super) policies: u64,
     /// Budgets that are nearly spent: when, to whom, and how much.
@@ -58,6 +60,8 @@ pub(super) struct Sum {
     pub(super) down: u64,
     pub(super) allowed: u64,
     pub(super) denied: u64,
+    /// Of what was allowed: in spite of the rules.
+    pub(super) passed: u64,
     pub(super) connections: u64,
 }
 
@@ -68,6 +72,7 @@ impl Sum {
         self.down = self.down.saturating_add(other.down);
         self.allowed = self.allowed.saturating_add(other.allowed);
         self.denied = self.denied.saturating_add(other.denied);
+        self.passed = self.passed.saturating_add(other.passed);
         self.connections = self.connections.saturating_add(other.connections);
     }
 
@@ -83,6 +88,9 @@ impl Sum {
             self.down = self.down.saturating_add(traffic.down);
             self.connections = self.connections.saturating_add(1);
         }
+        self.passed = self
+            .passed
+            .saturating_add(u64::from(record.is_let_through()));
         match judged(record) {
             Some(Outcome::Allow) => self.allowed = self.allowed.saturating_add(1),
             Some(Outcome::Deny) => self.denied = self.denied.saturating_add(1),
@@ -115,6 +123,8 @@ pub(super) struct Run {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) end: String,
+    /// How it was meant, where its rules were not enforced.
+    pub(super) mode: String,
     pub(super) sum: Sum,
 }
 
@@ -133,6 +143,7 @@ impl Default for Model {
             timeline: Timeline::default(),
             denials: Denials::default(),
             found: Found::default(),
+            monitored_runs: 0,
             policies: 0,
             budgets: Vec::new(),
             left: Vec::new(),
@@ -146,6 +157,7 @@ impl Default for Model {
 fn judged(record: &Record) -> Option<Outcome> {
     match (record.kind.as_str(), record.verdict) {
         ("connect", Outcome::Allow) if record.detail() == "gateway" => None,
+        ("connect", Outcome::Allow) if record.is_monitored() => None,
         // Nothing leaves by listening.
         (_, Outcome::Note) | ("listen", Outcome::Allow) => None,
         (_, verdict) => Some(verdict),
@@ -160,6 +172,10 @@ impl Model {
         if record.at() > 0 {
             let (first, last) = self.span.unwrap_or((record.at(), record.at()));
             self.span = Some((first.min(record.at()), last.max(record.at())));
+        }
+        let mode = record.mode.as_deref().unwrap_or_default();
+        if mode.starts_with("monitor") {
+            self.monitored_runs = self.monitored_runs.saturating_add(1);
         }
         if record.kind == Kind::Policy {
             self.policies = self.policies.saturating_add(1);
@@ -228,7 +244,11 @@ impl Model {
         }
         run.last = run.last.max(record.at());
         match record.kind.as_str() {
-            "start" => record.detail().clone_into(&mut run.command),
+            "start" => {
+                record.detail().clone_into(&mut run.command);
+                let mode = record.mode.as_deref().unwrap_or_default();
+                mode.clone_into(&mut run.mode);
+            }
             "finish" => record.detail().clone_into(&mut run.end),
             _ => {}
         }

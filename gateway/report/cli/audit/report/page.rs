@@ -8,6 +8,7 @@ use outgate_record::{RecordEnd, line_hash, timestamp};
 use super::html::{Html, counted};
 use super::left;
 use super::model::Model;
+use super::monitored;
 use super::sections;
 use crate::audit::lines::size;
 use crate::audit::verify::{Chain, Judge};
@@ -47,10 +48,12 @@ pub(super) fn page(model: &Model, about: &About<'_>) -> String {
     if model.found.alarms_in_all > 0 {
         sections::alarms(&mut html, model);
     }
+    monitored::banner(&mut html, model);
     tiles(&mut html, model);
     sections::timeline(&mut html, model);
     sections::went(&mut html, model);
     sections::denied(&mut html, model);
+    monitored::passed(&mut html, model);
     sections::findings(&mut html, model);
     sections::unseen(&mut html, model);
     left::left(&mut html, model);

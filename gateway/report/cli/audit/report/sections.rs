@@ -137,6 +137,11 @@ fn peers(
             .attribute("title", name)
             .raw(">");
         html.element("<code>", shown(name), "</code>");
+        if peer.sum.passed > 0 {
+            html.raw(" <span class=\"badge passed\">monitored ")
+                .count(peer.sum.passed)
+                .raw("</span>");
+        }
         charts::bar(html, peer.sum.up, most);
         html.raw("</th>");
         amount(
@@ -209,7 +214,7 @@ pub(super) fn denied(html: &mut Html, model: &Model) {
     }
     html.raw("<ul class=\"denials\">\n");
     for (subject, one) in denials.told.by(|denied| denied.count).iter().take(ROWS_MAX) {
-        denial(html, subject, one);
+        denial(html, ("<li><p class=\"what\"><strong>", subject), one);
     }
     html.raw("</ul>\n");
     let all = unsigned(denials.told.len()).saturating_add(denials.told.left_out);
@@ -226,8 +231,8 @@ pub(super) fn denied(html: &mut Html, model: &Model) {
     html.raw("</section>\n");
 }
 
-fn denial(html: &mut Html, subject: &str, one: &Denied) {
-    html.element("<li><p class=\"what\"><strong>", subject, "</strong>");
+pub(super) fn denial(html: &mut Html, (open, subject): (&'static str, &str), one: &Denied) {
+    html.element(open, subject, "</strong>");
     if one.count > 1 {
         html.raw(" <span class=\"times\">")
             .count(one.count)
@@ -432,7 +437,11 @@ pub(super) fn runs(html: &mut Html, model: &Model) {
             sandbox,
             "</code><br><small>",
         );
-        html.element("", &run.command, "</small></th>");
+        html.element("", &run.command, "</small>");
+        if !run.mode.is_empty() {
+            html.element(" <span class=\"badge passed\">", &run.mode, "</span>");
+        }
+        html.raw("</th>");
         html.element(
             "<td data-head=\"Began\"><time>",
             &moment(run.first),
