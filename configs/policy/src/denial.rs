@@ -163,6 +163,7 @@ pub(crate) fn denial(event: &DeniedEvent<'_>, cause: Cause, intercept: Intercept
         | DenialReason::OtherMethod
         | DenialReason::Malformed => None,
     };
+    let flag = flag.map(String::into_boxed_str);
     Denial {
         reason: cause.reason,
         // A rule that came near did not decide.
@@ -183,7 +184,7 @@ pub(crate) fn other_method(
     let cause = Cause::plain(DenialReason::OtherMethod);
     Denial {
         because: asked.to_string(),
-        flag,
+        flag: flag.map(String::into_boxed_str),
         ..denial(event, cause, Intercept::default())
     }
 }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::denial::quoted;
+use crate::flag::rule_of;
 use crate::limits::{DIGEST_BYTES_MAX, DIGEST_GROUPS_MAX, DIGEST_RULES_MAX, DIGEST_TEXT_BYTES_MAX};
 use crate::printable::printable;
 use crate::shape::{shape, shape_merged};
@@ -194,13 +195,6 @@ fn short(text: &str) -> String {
         Some(head) if text.len() > DIGEST_TEXT_BYTES_MAX => format!("{head}..."),
         _ => text,
     }
-}
-
-/// The rule in a flag `-a 'RULE'`; `None` for any other text.
-pub fn rule_of(flag: &str) -> Option<String> {
-    let quoted = flag.strip_prefix("-a '")?.strip_suffix('\'')?;
-    let rule = quoted.replace(r"'\''", "\0");
-    (!rule.contains('\'')).then(|| rule.replace('\0', "'"))
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod expand;
 mod expectation;
 mod expected;
 mod facts;
+mod flag;
 mod fold;
 mod glob;
 mod grammar;
@@ -76,13 +77,14 @@ pub use clients::{
 };
 pub use compare::{OtherWidening, Shown, Widening, WideningKind, Widenings};
 pub use compile::{compile, extends};
-pub use digest::{DenialGroup, Denied, Digest, Urgency, rule_of};
+pub use digest::{DenialGroup, Denied, Digest, Urgency};
 pub use document::{Key, KeyNeed, KeyValue, MANIFEST_KEYS, POLICY_KEYS};
 pub use effect::{Effect, RuleRef};
 pub use error::{PolicyError, PolicyErrors};
 pub use expectation::{Expectation, Expectations, expectations};
 pub use expected::Expected;
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
+pub use flag::rule_of;
 pub use grant::{
     Arguments, Environment, Filesystem, Limits, ListenGrant, MadeContent, MadePath, Moved, Note,
     PathGrant,

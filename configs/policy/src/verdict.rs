@@ -6,9 +6,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::digest::rule_of;
 use crate::effect::RuleRef;
 use crate::facts::{AddressSource, Facts};
+use crate::flag::rule_of;
 use crate::host::Host;
 use crate::printable::printable;
 use crate::settings::Inspect;
@@ -389,8 +389,8 @@ pub struct Denial {
     pub(crate) rule: Option<RuleRef>,
     pub(crate) subject: String,
     pub(crate) because: String,
-    pub(crate) flag: Option<String>,
-    pub(crate) note: Option<Arc<str>>,
+    pub(crate) flag: Option<Box<str>>,
+    pub(crate) note: Option<Box<Arc<str>>>,
 }
 
 impl Denial {
@@ -426,7 +426,7 @@ impl Denial {
         self.because = format!("the gateway's policy: {}", self.because);
         self.flag = self
             .flag
-            .map(|flag| format!("ask the gateway's operator for {flag}"));
+            .map(|flag| format!("ask the gateway's operator for {flag}").into());
         self
     }
 
@@ -465,13 +465,13 @@ impl Denial {
     /// The same with a sentence of the operator's, which every denial has then.
     #[must_use]
     pub fn with_note(mut self, note: Option<Arc<str>>) -> Self {
-        self.note = note;
+        self.note = note.map(Box::new);
         self
     }
 
     /// The sentence of the operator's.
     pub fn note(&self) -> Option<&str> {
-        self.note.as_deref()
+        self.note.as_deref().map(|note| &**note)
     }
 
     /// The narrowest rule that would allow this; `None` where no rule would.
@@ -487,6 +487,6 @@ impl Denial {
 
     /// The flag that would allow exactly this, quoted for a shell; `None` where no flag would.
     pub fn hint(&self) -> Option<String> {
-        self.flag.clone()
+        self.flag.as_deref().map(str::to_owned)
     }
 }

@@ -112,20 +112,17 @@ impl<'a> CborReader<'a> {
     /// The key of a pair. What somebody may have chosen counts as well.
     fn name(&mut self, depth: usize) -> Option<Vec<u8>> {
         let before = self.rest;
-        match self.head()? {
-            (kind @ (2 | 3), count) => {
-                let name = self.text(kind, count)?;
-                if super::is_chosen(&name) {
-                    self.values.push(ContentValue::name(&name));
-                }
-                Some(name)
+        if let (kind @ (2 | 3), count) = self.head()? {
+            let name = self.text(kind, count)?;
+            if super::is_chosen(&name) {
+                self.values.push(ContentValue::name(&name));
             }
-            _ => {
-                self.rest = before;
-                self.item(b"", depth)?;
-                let length = before.len().checked_sub(self.rest.len())?;
-                before.get(..length).map(<[u8]>::to_vec)
-            }
+            Some(name)
+        } else {
+            self.rest = before;
+            self.item(b"", depth)?;
+            let length = before.len().checked_sub(self.rest.len())?;
+            before.get(..length).map(<[u8]>::to_vec)
         }
     }
 
