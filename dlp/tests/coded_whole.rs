@@ -86,7 +86,7 @@ fn what_was_coded_as_a_whole_is_seen_in_pieces() {
                         if !(apart && together) {
                             missed.push(format!(
                                 "{seed} {} {name} {size} {way}: {apart} {together}",
-                                &secret[..4]
+                                secret.split_at(4).0
                             ));
                         }
                     }

@@ -14,7 +14,7 @@ use outgate_launcher::environment::Variables;
 use outgate_launcher::leftovers::LeftoversMode;
 use outgate_launcher::placeholders::Planted;
 use outgate_launcher::reload::Reader;
-use outgate_launcher::run::{FileReport, RunOptions, Sealing, run as start};
+use outgate_launcher::run::{FileReport, RunOptions, Sealing, Summary, run as start};
 use outgate_launcher::sources::SourceCollector;
 use outgate_launcher::supervisor::Farewell;
 use outgate_launcher::trust::TrustMeans;
@@ -80,6 +80,7 @@ pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode
 /// What the options of the command line say.
 fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     let ask_seconds = asked_for(&arguments);
+    let summary = summary(&arguments);
     let variables = variables(&arguments);
     let set = match set(&arguments) {
         Ok(set) => set,
@@ -97,11 +98,6 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     let gateway = match door(&arguments) {
         Ok(gateway) => gateway,
         Err(message) => return Err(report::wrong(&message)),
-    };
-    let summary = if arguments.no_summary {
-        outgate_launcher::run::Summary::Omit
-    } else {
-        outgate_launcher::run::Summary::Say
     };
     if let Err(message) = upstream::check(arguments.upstream_proxy.as_deref(), network) {
         return Err(report::wrong(&message));
@@ -151,6 +147,15 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         authority: ca::own_authority(),
         accepted: trusted::directory(),
     })
+}
+
+/// Whether the end says what was denied.
+fn summary(arguments: &Run) -> Summary {
+    if arguments.no_summary {
+        Summary::Omit
+    } else {
+        Summary::Say
+    }
 }
 
 /// For how many seconds what no rule decides is asked for.

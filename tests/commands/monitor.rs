@@ -39,7 +39,7 @@ curl -sS http://denied.example:8099/after
 kill %1 2>/dev/null; true
 "#;
 
-fn sandbox<'lab>(lab: &'lab outgate_harness::Lab, identity: Identity) -> Sandbox<'lab> {
+fn sandbox(lab: &outgate_harness::Lab, identity: Identity) -> Sandbox<'_> {
     let mut sandbox = Sandbox::new(lab, identity)
         .allow("GET http://open.example:8099/a")
         .allow("http://fenced.example:8099/other")
@@ -70,7 +70,7 @@ lab_tests! {
                 .run(&bash(COMMAND, &[]));
             assert_eq!(outcome.code, Some(0), "{outcome}");
             let arrivals = origin.arrivals();
-            let lines: Vec<&str> = arrivals.iter().skip(before).map(|one| one.line()).collect();
+            let lines: Vec<&str> = arrivals.iter().skip(before).map(outgate_harness::origin::Arrival::line).collect();
             before = arrivals.len();
             assert_eq!(
                 lines.iter().map(|line| line.trim_end_matches(" HTTP/1.1")).collect::<Vec<_>>(),
@@ -126,7 +126,7 @@ lab_tests! {
             let before = origin.arrivals().len();
             let outcome = sandbox(lab, identity).flag("--monitor=all").run(&bash(COMMAND, &[]));
             let arrivals = origin.arrivals();
-            let lines: Vec<&str> = arrivals.iter().skip(before).map(|one| one.line()).collect();
+            let lines: Vec<&str> = arrivals.iter().skip(before).map(outgate_harness::origin::Arrival::line).collect();
             for passed in ["/leak ", "/fenced ", "/inside "] {
                 assert!(lines.iter().any(|line| line.contains(passed)), "{passed}: {lines:?} {outcome}");
             }

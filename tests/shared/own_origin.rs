@@ -43,7 +43,7 @@ fn run_of(lab: &Lab) -> Sandbox<'_> {
 const ASKER: &str = "echo here; while read -r line; do eval \"curl -sS -m 40 $line\" 2>&1; echo; echo done; done; echo over";
 
 /// Functions for programs that attack: `ask` sends a request and gives its status and content.
-const PRELUDE: &str = r#"
+const PRELUDE: &str = r"
 import http.client,json,socket,sys,time
 def ask(method, path, content=None, fields={}, host='outgate.invalid', port=80):
     c=http.client.HTTPConnection(host, port, timeout=30)
@@ -65,7 +65,7 @@ def raw(data, host='outgate.invalid', port=80):
             out+=part
     except OSError: pass
     return out
-"#;
+";
 
 fn attack(body: &str) -> Vec<String> {
     python(&format!("{PRELUDE}{body}"))

@@ -80,7 +80,7 @@ pub(crate) fn packages(names: &[&str]) -> Vec<PathBuf> {
     let is_named = |folder: &PathBuf| {
         let own = folder.file_name().unwrap_or_default().to_string_lossy();
         let is_one = |name: &&str| own.rsplit_once('-').is_some_and(|(own, _)| own == *name);
-        folder.is_dir() && names.iter().any(|name| is_one(&name))
+        folder.is_dir() && names.iter().any(is_one)
     };
     all.filter(is_named).collect()
 }

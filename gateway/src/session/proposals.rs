@@ -218,7 +218,7 @@ mod tests {
         let proposals = Proposals::default();
         let denied = new(&proposals, "GET http://a.test/");
         proposals.settle(&denied, Asked::Denied);
-        denied.settled_within(Duration::from_secs(60)).await;
+        denied.settled_within(Duration::from_mins(1)).await;
         assert_eq!(denied.stage(), ProposalStage::Settled(Asked::Denied));
         let again = proposals.enter("GET http://a.test/", "");
         assert!(matches!(again, EnteredProposal::Known(own) if own.id == denied.id));

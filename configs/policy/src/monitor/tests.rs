@@ -1,3 +1,5 @@
+//! What passes in spite of rules, and what does not: a row beside each neighbour, and laws.
+
 use super::*;
 use crate::compile::compile;
 use crate::compile::tests::context;

@@ -263,10 +263,10 @@ mod tests {
     #[test]
     fn no_bytes_make_it_deep_or_endless() {
         for content in [
-            &[0x81; 100_000][..],
+            vec![0x81; 100_000].as_slice(),
             b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff",
             b"\x5b\xff\xff\xff\xff\xff\xff\xff\xffab",
-            &[b"\x9f".as_slice(), &[0; 100_000], b"\xff"].concat(),
+            &[b"\x9f".as_slice(), &vec![0; 100_000], b"\xff"].concat(),
         ] {
             assert!(cbor(content).is_none());
         }

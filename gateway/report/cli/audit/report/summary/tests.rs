@@ -1,3 +1,5 @@
+//! No text of a record is a command to who runs pipelines.
+
 use super::*;
 
 #[test]
