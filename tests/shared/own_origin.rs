@@ -169,7 +169,7 @@ lab_tests! {
         run.say("-H accept:application/json http://outgate.invalid/proposals/2?wait=30\n");
         run.wait_for("\"state\":\"denied\"");
         run.say("-i -d 'rule=GET http://b.example:8080/y&why=please' http://outgate.invalid/proposals\n");
-        let said = run.wait_for("denied by a person");
+        let said = run.wait_for("denied: GET http://b.example:8080/y (asked, and denied by a person)");
         assert!(said.contains("HTTP/1.1 403"), "{said}");
         assert!(!person.output().contains("3: "), "{}", person.output());
         run.end_input();
