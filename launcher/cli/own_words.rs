@@ -4,7 +4,7 @@
 use outgate_policy::printable;
 
 /// Columns of a line: with what stands before it less than any terminal has.
-const COLUMNS_MAX: usize = 60;
+const COLUMNS_MAX: usize = 58;
 
 /// The lines; none where nothing was said.
 pub(crate) fn lines(words: &str) -> Vec<String> {
