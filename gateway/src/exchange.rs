@@ -253,6 +253,9 @@ impl Exchange {
             None => broad,
             Some(_) => String::new(),
         };
+        // A target that no rule can name is offered with all of its host alone, as what it is.
+        let is_of_host = narrow.ends_with(&broad) && !broad.is_empty();
+        let narrow = if is_of_host { String::new() } else { narrow };
         let cut = |text: &str, most| shortened(&printable(text), most);
         let is_whole = |rule: &String| rule.len() <= GRANT_BYTES_MAX;
         Some(OpenQuestion {

@@ -19,7 +19,7 @@ use clap::{Args, ValueHint};
 
 use crate::report;
 use crate::runs::FAILED;
-use desk::Desk;
+use desk::{Desk, KeptRules};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ Examples:
   outgate approve                                in another: questions of all your runs
   outgate approve agent --always agent.toml      `always` adds a rule to this file
   outgate approve agent --with ./decide          a program answers
-  outgate run --ask-with ./decide -- agent       the same, started by the run itself
+  outgate run --ask-with ~/bin/decide -- agent      the same, started by the run itself
 
 On a terminal the questions are a list with keys, which it names; elsewhere, and with --plain,
 they are lines, and so are the answers, each with the number of its question:
@@ -98,6 +98,7 @@ fn served(options: Approve) -> Result<(), String> {
         run,
         handoff_fd,
     } = options;
+    let always = always.map(KeptRules::open).transpose()?;
     match (with, handoff_fd) {
         (Some(command), Some(number)) => decider::of_run(&command, number, run),
         (Some(command), None) => decider::of_user(&command, Desk::new(name, always)),

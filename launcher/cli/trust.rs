@@ -358,20 +358,21 @@ fn list() -> Result<ExitCode, Refusal> {
 
 fn revoke(from: &Path) -> Result<ExitCode, Refusal> {
     // One that is gone, or that nobody can read by now, is revoked as well.
-    let path = if let Ok(own) = trusted::manifest(from) {
-        own.path()
-    } else {
-        let directory = from.canonicalize().or_else(|_| std::path::absolute(from));
-        directory
-            .unwrap_or_else(|_| from.to_owned())
-            .join(MANIFEST_FILE)
-    };
-    let shown = printable(&path.display().to_string());
-    let was = accepted()?.revoke(&path);
-    if was.map_err(|error| trusted::kept(&error))? {
-        report::line(&format!("{shown} is no longer accepted"));
-        return Ok(ExitCode::SUCCESS);
+    let directory = from.canonicalize().or_else(|_| std::path::absolute(from));
+    let own = directory.unwrap_or_else(|_| from.to_owned());
+    let own = own.join(MANIFEST_FILE);
+    // That of the directory itself before one further up.
+    let above = trusted::manifest(from).map(|found| found.path());
+    let path = above.unwrap_or_else(|_| own.clone());
+    for path in [&own, &path] {
+        let was = accepted()?.revoke(path);
+        if was.map_err(|error| trusted::kept(&error))? {
+            let shown = printable(&path.display().to_string());
+            report::line(&format!("{shown} is no longer accepted"));
+            return Ok(ExitCode::SUCCESS);
+        }
     }
+    let shown = printable(&path.display().to_string());
     report::note(&format!("`{shown}` was not accepted"));
     Ok(ExitCode::from(REFUSED))
 }

@@ -110,7 +110,9 @@ pub(crate) fn up(arguments: &Up) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let line = UpLine::of(&arguments.words);
+    // As they were typed: a `--` at the beginning is not among what the parser leaves.
+    let words: Vec<OsString> = std::env::args_os().skip(2).collect();
+    let line = UpLine::of(&words);
     let ready = chosen(&own, line.name.as_ref())
         .and_then(|command| Ok((command, trust(&own, command)?)))
         .and_then(|ready| enter(&own).map(|()| ready));
@@ -120,11 +122,23 @@ pub(crate) fn up(arguments: &Up) -> ExitCode {
     };
     let words = [OsString::from("outgate up")].into_iter();
     let words = words.chain(line.options).chain([OsString::from("--")]);
-    let words = words.chain(command.command.iter().map(OsString::from));
-    let mut run = match RunLine::try_parse_from(words.chain(line.arguments)) {
+    let own_words = command.command.iter().map(OsString::from);
+    let own_words: Vec<OsString> = own_words.chain(line.arguments).collect();
+    let mut run = match RunLine::try_parse_from(words.chain(own_words.iter().cloned())) {
         Ok(line) => line.run,
         Err(error) => return report::usage(&error, None),
     };
+    // A word before `--` that is no option would be a command of its own.
+    if run.command != own_words {
+        let refusal = (
+            format!(
+                "`outgate up` runs the command of the manifest alone: {}",
+                words_of(command)
+            ),
+            Some("what its program is to get stands behind `--`".to_owned()),
+        );
+        return refused(&refusal);
+    }
     report::note(&format!(
         "`{}` of {}: {}",
         command.name,

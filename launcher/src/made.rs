@@ -46,11 +46,41 @@ pub(crate) fn settle(files: &Filesystem, context: &Context) -> Result<Vec<String
             target.display()
         ));
     }
+    let writable = writable(files.write.iter());
     for made in &files.made {
-        // One that cannot be made is absent, as if nobody had tried.
-        drop(make(made));
+        // By a link that a command may have laid nothing is made. One that cannot be made is
+        // absent, as if nobody had tried.
+        if !is_laid_for(Path::new(&made.path), &writable) {
+            drop(make(made));
+        }
     }
     Ok(said)
+}
+
+/// Where grants for writing lead.
+fn writable<'g>(grants: impl Iterator<Item = &'g PathGrant>) -> Vec<PathBuf> {
+    grants
+        .filter_map(|grant| Path::new(&grant.path).canonicalize().ok())
+        .collect()
+}
+
+/// Whether a link on the way to a path lies where the command may write, or nobody can tell.
+fn is_laid_for(path: &Path, writable: &[PathBuf]) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match step(&path) {
+            LinkStep::Plain(_) => return false,
+            LinkStep::Link { link, .. } if is_laid(&link, writable) => return true,
+            LinkStep::Link { target, .. } => path = target,
+        }
+    }
+    true
+}
+
+/// Whether a link lies where the command may write.
+fn is_laid(link: &Path, writable: &[PathBuf]) -> bool {
+    let mut around = link.ancestors().skip(1);
+    around.any(|directory| writable.iter().any(|granted| granted == directory))
 }
 
 fn make(made: &MadePath) -> io::Result<()> {
@@ -124,14 +154,8 @@ fn followed(
     }
     links.push(path.clone());
     let others = files.write.iter().filter(|other| other.path != grant.path);
-    let writable: Vec<PathBuf> = others
-        .filter_map(|other| Path::new(&other.path).canonicalize().ok())
-        .collect();
-    let is_laid = |link: &PathBuf| {
-        let mut around = link.ancestors().skip(1);
-        around.any(|directory| writable.iter().any(|granted| granted == directory))
-    };
-    if links.iter().any(is_laid) {
+    let writable = writable(others);
+    if links.iter().any(|link| is_laid(link, &writable)) {
         return Err(refused(&path, "by a way that the command may write"));
     }
     Ok(Some(path))

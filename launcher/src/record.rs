@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use outgate_handoff::GatewaySetting;
-use outgate_policy::{Context, Policy};
+use outgate_policy::{Context, PathGrant, Policy};
 
 use crate::limits::LINKS_MAX;
 use crate::options::RunOptions;
@@ -86,13 +86,48 @@ impl<'a> Grants<'a> {
     }
 }
 
-/// A command must not write what the next run allows by.
-pub(crate) fn unwritable(grants: Grants<'_>, consulted: &[PathBuf]) -> Result<(), RunError> {
-    for file in consulted {
+/// A command must not write what the next run allows by, nor what answers for its user.
+pub(crate) fn unwritable(
+    grants: Grants<'_>,
+    options: &RunOptions,
+    context: &Context,
+) -> Result<(), RunError> {
+    unanswered(grants, options.ask_with.as_deref(), context)?;
+    for file in &options.consulted {
         if let Some(grant) = grants.writable(file) {
             return Err(RunError::Consulted {
                 file: file.display().to_string(),
                 grant: grant.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The program that answers for the user of a command (`--ask-with`), as far as the
+/// words of a shell name one, is not to be written by it. It is started in `/`: nothing of the working directory is taken.
+fn unanswered(
+    grants: Grants<'_>,
+    command: Option<&str>,
+    context: &Context,
+) -> Result<(), RunError> {
+    let command = command.unwrap_or_default().replace("$HOME", &context.home);
+    let ends_word = |sign: char| sign.is_whitespace() || "'\"`;|&()<>$={}".contains(sign);
+    for word in command.split(ends_word).filter(|word| word.contains('/')) {
+        let path = match word.strip_prefix("~/") {
+            Some(below) => Path::new(&context.home).join(below),
+            None => Path::new(&context.working_directory).join(word),
+        };
+        // What looks like a path may be a part of an address.
+        if !word.starts_with(['/', '~']) && path.symlink_metadata().is_err() {
+            continue;
+        }
+        let links = PathWay::of(&path).map_or_else(Vec::new, |way| way.links);
+        let mut ways = std::iter::once(path.clone()).chain(links);
+        if let Some(grant) = ways.find_map(|way| grants.writable(&way).map(str::to_owned)) {
+            return Err(RunError::Answerer {
+                file: path.display().to_string(),
+                grant,
             });
         }
     }
@@ -109,9 +144,21 @@ pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Resul
     if denied.any(|deny| path.starts_with(&deny.path)) {
         return Ok(());
     }
-    match grants.writable(path) {
+    // A link on its way that the command may turn leads to another one.
+    let links = PathWay::of(path).map_or_else(Vec::new, |way| way.links);
+    let ways = std::iter::once(path.to_owned()).chain(links);
+    let mut around = ways.filter_map(|way| grants.writable(&way).map(str::to_owned));
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let is_below = |grant: &&PathGrant| {
+        let own = Path::new(&grant.path);
+        let leads = own.canonicalize().unwrap_or_else(|_| own.to_owned());
+        own.starts_with(path) || leads.starts_with(&real)
+    };
+    let mut granted = grants.policy.filesystem().write.iter();
+    let below = || granted.find(is_below).map(|grant| grant.path.clone());
+    match around.next().or_else(below) {
         None => Ok(()),
-        Some(grant) => Err(SecretError::accepted(path, grant).into()),
+        Some(grant) => Err(SecretError::accepted(path, &grant).into()),
     }
 }
 

@@ -120,12 +120,12 @@ fn confined<'scope>(
     let mut opening = opening(options, (&policy, &secrets), context.clone())?;
     let planted = planted(options, &policy, &mut opening).map_err(machine("canaries"))?;
     let status = status(&opening, options, &policy);
-    let changes = changes(options, &opening, context);
+    let changes = changes(options, &opening, context.clone());
     let (mut plan, reach) = plan::build(&policy, &command)?;
     secrets.check(&reach.readable, &reach.writable)?;
     let looks = PlaceLooks::default();
     let grants = Grants::new(&policy, &reach.writable, &looks);
-    unwritable(grants, &options.consulted)?;
+    unwritable(grants, options, &context)?;
     let mut link = link((grants, options), opening, voice)?;
     let unready = |reason| RunError::Unready { reason };
     placeholders::settle(&policy, &mut link, &mut plan, voice).map_err(unready)?;

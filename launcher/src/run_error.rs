@@ -99,6 +99,14 @@ pub enum RunError {
         /// The grant that covers it.
         grant: String,
     },
+    /// The command could answer for its user.
+    #[error("the program of --ask-with, `{file}`, lies where the command may write (`{grant}`)")]
+    Answerer {
+        /// The program, or a file that its command line names.
+        file: String,
+        /// The grant that covers it.
+        grant: String,
+    },
     /// Standard output cannot hold the record.
     #[error("the record cannot go to `{record}`: standard output is the command's own")]
     RecordOutput {
@@ -273,6 +281,7 @@ impl RunError {
             | Self::Moved { .. }
             | Self::Record { .. }
             | Self::Consulted { .. }
+            | Self::Answerer { .. }
             | Self::RecordOutput { .. }
             | Self::RecordLost { .. }
             | Self::RecordNames { .. }
@@ -363,6 +372,10 @@ impl RunError {
             Self::Consulted { .. } => {
                 "run in a directory below, or grant less with `-w`; or leave the preset out and \
                  name the host with `-a`"
+            }
+            Self::Answerer { .. } => {
+                "keep it elsewhere, as below `~/bin`, and name it by its whole path: it is started \
+                 in `/`, outside of the confinement"
             }
             Self::Private { .. } => "set `TMPDIR` to a directory where you may write",
             Self::Secret(SecretError::Reachable { right: "write", .. }) => {

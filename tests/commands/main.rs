@@ -29,6 +29,7 @@ mod same;
 mod scan;
 mod schema;
 mod summary;
+mod up;
 mod why;
 
 use std::fs;

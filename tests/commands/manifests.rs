@@ -15,16 +15,16 @@ use crate::Said;
 const CALL_SECONDS_MAX: u64 = 20;
 
 /// A home with a project in it.
-struct Project<'l> {
+pub(crate) struct Project<'l> {
     lab: &'l Lab,
     identity: Identity,
     home: PathBuf,
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     state: PathBuf,
 }
 
 impl<'l> Project<'l> {
-    fn new(lab: &'l Lab, identity: Identity, name: &str) -> Self {
+    pub(crate) fn new(lab: &'l Lab, identity: Identity, name: &str) -> Self {
         let home = lab.folder(name, identity);
         let project = Self {
             lab,
@@ -57,7 +57,7 @@ impl<'l> Project<'l> {
     }
 
     /// Writes a file of the account's into the project.
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.join(name);
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("a mode");
@@ -65,11 +65,11 @@ impl<'l> Project<'l> {
         path
     }
 
-    fn call(&self, words: &[&str]) -> Said {
+    pub(crate) fn call(&self, words: &[&str]) -> Said {
         self.call_in(&self.directory, words)
     }
 
-    fn call_in(&self, directory: &Path, words: &[&str]) -> Said {
+    pub(crate) fn call_in(&self, directory: &Path, words: &[&str]) -> Said {
         let mut all = self.identity.prefix();
         all.push(self.outgate());
         all.extend(words.iter().map(|word| (*word).to_owned()));

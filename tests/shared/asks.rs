@@ -229,6 +229,30 @@ lab_tests! {
         person.finish();
     }
 
+    fn what_one_says_is_told_to_all_who_watch(lab) {
+        let _origin = Origin::start(8080);
+        let mut run = asking(lab, "--ask=20s").start(&shell(ASKER));
+        run.wait_for("here");
+        let mut first = approve(lab, &["agent", "--plain"]);
+        first.wait_for("watching agent");
+        // Of all runs, and told all the same why an answer is none.
+        let mut second = approve(lab, &["--plain"]);
+        second.wait_for("watching agent");
+        run.say(&format!("-s {B}\n"));
+        first.wait_for("1 deny");
+        second.wait_for("1 deny");
+        first.say("1 deny\n");
+        second.wait_for("1: denied");
+        run.wait_for(&format!("{B} 403."));
+        run.say("-s http://b.example:8080/y\n");
+        second.wait_for("2 deny");
+        second.say("2 deny\n");
+        first.wait_for("2: denied");
+        run.wait_for("/y 403.");
+        run.end_input();
+        run.finish();
+    }
+
     fn a_shared_gateway_asks_for_what_it_allows_and_no_more(lab) {
         let _origin = Origin::start(8080);
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[

@@ -15,7 +15,7 @@ use crate::host::{HostName, HostPattern};
 use crate::policy::Policy;
 use crate::rule::{NetworkTarget, Protocol, RuleTarget};
 use crate::settings::{Enforcement, Inspect, Intercept, Settings, Switch, Unscannable};
-use crate::special::{is_never_class, special_use};
+use crate::special::{OWN_HOST, is_never_class, special_use};
 use crate::survey::{Cause, SurveyDestination};
 use crate::verdict::{Denial, DenialReason, Permit, Route, Terms, Verdict};
 
@@ -127,7 +127,7 @@ impl Policy {
     /// that is known.
     fn is_open(&self, reach: Reach, to: SurveyDestination<'_>) -> bool {
         match to.peer {
-            Peer::Name(_) => true,
+            Peer::Name(name) => name.as_str() != OWN_HOST,
             Peer::Address(address) => self.is_open_at(reach, to, (address, AddressSource::Pinned)),
         }
     }
@@ -140,6 +140,7 @@ impl Policy {
         (address, source): (IpAddr, AddressSource),
     ) -> bool {
         let name = match to.peer {
+            Peer::Name(name) if name.as_str() == OWN_HOST => return false,
             Peer::Name(name) => Some(name),
             Peer::Address(own) if own == address => None,
             Peer::Address(_) => return false,

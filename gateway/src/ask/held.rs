@@ -148,7 +148,7 @@ pub(crate) async fn briefly(session: &Arc<Session>, question: OpenQuestion) -> A
             session.open_questions().hold(question).await;
         });
     };
-    let time = limits::ASK_CALL_TIME_MAX;
     let questions = session.open_questions();
+    let time = limits::ASK_CALL_TIME_MAX.min(questions.time());
     questions.hold_for(question, time, stay).await
 }

@@ -130,11 +130,13 @@ async fn ask(session: &Arc<Session>, process: &ProcessFacts, proposal: Arc<Propo
     session.tasks().spawn(async move {
         let questions = asking.open_questions();
         let asked = questions.hold_for(question, QUESTION_TIME, || ()).await;
-        let word = match asked {
-            Asked::Granted => "allowed",
-            Asked::Denied | Asked::Nobody | Asked::Late | Asked::Crowded => "denied",
+        let (word, how) = match asked {
+            Asked::Granted => ("allowed", "a person allowed it"),
+            Asked::Denied | Asked::Nobody | Asked::Late | Asked::Crowded => {
+                ("denied", asked.words())
+            }
         };
-        let detail = format!("proposal {} {word}: {}", own.id, asked.words());
+        let detail = format!("proposal {} {word}: {how}", own.id);
         let event = Event::new(Kind::Proposal, Outcome::Note, &own.rule);
         asking.recorder().record(&event.detail(&detail)).ok();
         asking.proposals().settle(&own, asked);

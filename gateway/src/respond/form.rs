@@ -74,8 +74,8 @@ pub(super) fn refusal(refusal: &Refusal, form: TextForm) -> String {
             let (hint, note) = (hint.unwrap_or_default(), note.unwrap_or_default());
             format!("{sentence}\n{hint}{note}")
         }
-        TextForm::Grpc => refusal.advice(),
-        TextForm::Xml => xml("AccessDenied", &refusal.advice()),
+        TextForm::Grpc => noted(refusal),
+        TextForm::Xml => xml("AccessDenied", &noted(refusal)),
         TextForm::Json => {
             let advice = refusal.advice();
             let value = json!({
@@ -104,6 +104,15 @@ pub(super) fn sentence(sentence: &str, token: &str, form: TextForm) -> String {
             let value = json!({ "error": sentence, "message": sentence, "reason": token });
             format!("{value}\n")
         }
+    }
+}
+
+/// What a client shows in one line, with the operator's sentence.
+fn noted(refusal: &Refusal) -> String {
+    let advice = refusal.advice();
+    match refusal.note() {
+        Some(note) => format!("{advice}; {note}"),
+        None => advice,
     }
 }
 

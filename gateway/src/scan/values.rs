@@ -90,7 +90,10 @@ impl SeenEnd {
     /// Its values as far as it came, and those of the texts that codings in it stand for.
     pub(super) fn values<'m>(&self, made: impl Iterator<Item = &'m [u8]>) -> Vec<ContentValue> {
         let own = if self.is_cut {
-            written(&self.bytes)
+            // What was cut within a letter is no less a text.
+            let is_rest = |byte: &&u8| matches!(byte, 0x80..=0xbf);
+            let rest = self.bytes.iter().take(3).take_while(is_rest).count();
+            written(self.bytes.get(rest..).unwrap_or_default())
         } else {
             plain(&self.bytes)
         };
@@ -206,13 +209,14 @@ fn plain(content: &[u8]) -> Vec<ContentValue> {
     written(content)
 }
 
-/// The lines of a text, or the texts of what is none.
+/// The lines of a text; of what is none the texts in it besides, since one odd byte makes no
+/// text another document to whoever reads its lines.
 fn written(content: &[u8]) -> Vec<ContentValue> {
+    let mut values = lines(content);
     if binary::is_binary(content) {
-        binary::values(content)
-    } else {
-        lines(content)
+        values.extend(binary::values(content));
     }
+    values
 }
 
 /// Whether a text is coded in base 64 and at its end filled up (RFC 4648 3.2): no name of a
@@ -467,6 +471,33 @@ mod tests {
             ),
         ] {
             assert_eq!(values(content), expected, "{content}");
+        }
+    }
+
+    #[test]
+    fn an_odd_byte_hides_no_value_of_a_text() {
+        for (text, expected) in [
+            ("1,one,x\n2,two,x", &["one", "two"][..]),
+            ("{\"a\":\"one\"}\n{\"a\":\"two\"}", &["one", "two"]),
+            ("A: one\nB: two", &["one", "two"]),
+        ] {
+            for odd in ["\u{1}", "\0", "\u{7f}"] {
+                for content in [
+                    format!("{odd}\n{text}"),
+                    format!("{text}\n{odd}"),
+                    format!("{text}{odd}"),
+                ] {
+                    let found = values(&content);
+                    let has = |value: &&&str| found.iter().any(|own| own == **value);
+                    let is_last = content.ends_with(&format!("two{odd}"));
+                    let wanted = expected.len() - usize::from(is_last);
+                    assert_eq!(
+                        expected.iter().take(wanted).filter(has).count(),
+                        wanted,
+                        "{content:?}: {found:?}"
+                    );
+                }
+            }
         }
     }
 

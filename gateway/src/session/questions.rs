@@ -67,11 +67,20 @@ type Key = (String, String);
 #[derive(Debug)]
 struct Pending {
     key: Key,
+    /// Whether the command put it in its own words, which no other question has.
+    is_proposal: bool,
     /// All that is asked of one host.
     host: String,
     until: Instant,
     waiters: usize,
     settled: watch::Sender<Option<Asked>>,
+}
+
+impl Pending {
+    /// Whether it is the same question.
+    fn is_of(&self, key: &Key, question: &OpenQuestion) -> bool {
+        self.key == *key && self.is_proposal != question.words.is_empty()
+    }
 }
 
 /// Whose question it is.
@@ -112,6 +121,11 @@ impl Questions {
     /// Whether anybody is asked at all.
     pub(crate) fn are_asked(&self) -> bool {
         !self.time.is_zero()
+    }
+
+    /// How long a question is open.
+    pub(crate) fn time(&self) -> Duration {
+        self.time
     }
 
     /// Waits for what a person says, or for the end of the time.
@@ -162,7 +176,7 @@ impl Questions {
         if state.denied.contains(key) {
             return Some(Asked::Denied);
         }
-        let is_crowded = if state.open.values().any(|own| own.key == *key) {
+        let is_crowded = if state.open.values().any(|own| own.is_of(key, question)) {
             // Whoever else asks for something finds room all the same.
             state.waiters >= self.waiters_max
         } else {
@@ -180,7 +194,8 @@ impl Questions {
         if let Some(asked) = self.refusal(&state, &key, &question) {
             return Err(asked);
         }
-        let known = state.open.iter_mut().find(|(_, own)| own.key == key);
+        let mut open = state.open.iter_mut();
+        let known = open.find(|(_, own)| own.is_of(&key, &question));
         if let Some((id, pending)) = known {
             let (id, until) = (*id, pending.until);
             pending.waiters += 1;
@@ -194,6 +209,7 @@ impl Questions {
         let until = Instant::now() + time;
         let pending = Pending {
             key,
+            is_proposal: !question.words.is_empty(),
             host: host(&question),
             until,
             waiters: 1,

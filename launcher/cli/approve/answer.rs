@@ -1,6 +1,7 @@
 //! What an answer says, in a person's words and in a program's. Decides nothing: whether it
 //! may be, the run's launcher says.
 
+use outgate_launcher::runs::OpenQuestion;
 use outgate_policy::printable;
 
 use crate::duration::seconds;
@@ -29,6 +30,25 @@ pub(super) enum GrantKind {
 pub(super) enum RuleKind {
     Narrow,
     Host,
+}
+
+/// The answers that a question offers, each as it is written: one request cannot be told from
+/// another in what is no request, and some have no rule for all of their host.
+pub(super) fn offered(question: &OpenQuestion) -> Vec<&'static str> {
+    let no_requests = ["tcp://", "tls://", "unix://", "listen "];
+    let is_request = !no_requests
+        .iter()
+        .any(|scheme| question.narrow.starts_with(scheme));
+    let has_host = !question.broad.is_empty();
+    let all = [
+        ("once", is_request),
+        ("run", true),
+        ("10m", true),
+        ("host run", has_host),
+        ("deny", true),
+    ];
+    let offered = all.into_iter().filter(|(_, is_offered)| *is_offered);
+    offered.map(|(word, _)| word).collect()
 }
 
 /// `1 once`, `1 host 10m`, `1 deny`.
@@ -61,6 +81,8 @@ pub(super) fn parsed_json(line: &str) -> Result<(u64, Said), String> {
     let number = value.get("id").and_then(serde_json::Value::as_u64);
     let word = value.get("answer").and_then(serde_json::Value::as_str);
     let rule = match value.get("rule").map(serde_json::Value::as_str) {
+        // No is no, whatever rule stands beside it.
+        Some(Some("narrow" | "host")) if word == Some("deny") => RuleKind::Narrow,
         None | Some(Some("narrow")) => RuleKind::Narrow,
         Some(Some("host")) => RuleKind::Host,
         Some(_) => return Err(wrong()),

@@ -73,7 +73,7 @@ pub(super) fn of_user(command: &str, mut desk: Desk) -> Result<(), String> {
 }
 
 fn serve(command: &str, desk: &mut Desk, stay: Stay) -> Result<(), String> {
-    let mut decider = Decider::start(command)?;
+    let mut decider = Decider::start(command, stay)?;
     let mut again = 0;
     let mut wrong = 0;
     loop {
@@ -125,7 +125,7 @@ fn serve(command: &str, desk: &mut Desk, stay: Stay) -> Result<(), String> {
                 report::wrong(&format!(
                     "the program of --ask-with ended ({how}); started again ({again} of {AGAIN_MAX})"
                 ));
-                decider = Decider::start(command)?;
+                decider = Decider::start(command, stay)?;
                 for number in desk.waiting().keys() {
                     decider.ask(*number, desk);
                 }
@@ -147,8 +147,14 @@ fn tell_wrong(told: &mut u32, message: &str, stay: Stay) {
 }
 
 impl Decider {
-    fn start(command: &str) -> Result<Self, String> {
-        let mut child = Command::new("/bin/sh")
+    fn start(command: &str, stay: Stay) -> Result<Self, String> {
+        let mut shell = Command::new("/bin/sh");
+        if stay == Stay::Again {
+            // The run's command may write the working directory, and put there what a
+            // program reads first.
+            shell.current_dir("/");
+        }
+        let mut child = shell
             .args(["-c", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

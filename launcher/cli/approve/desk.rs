@@ -1,10 +1,11 @@
 //! The questions of runs, numbered for whoever answers here, and the answers on their way to
 //! the run that asked. Who shows them and who is asked is nobody's matter here.
 
-use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use outgate_launcher::runs::{
@@ -33,6 +34,14 @@ pub(super) struct Waiting {
     pub(super) question: OpenQuestion,
 }
 
+/// A policy file to which rules are added. Opened before anything is asked: what a command
+/// puts in its place meanwhile is another file.
+#[derive(Debug)]
+pub(super) struct KeptRules {
+    path: PathBuf,
+    file: File,
+}
+
 /// Where runs come from.
 #[derive(Debug)]
 enum Runs {
@@ -46,9 +55,11 @@ enum Runs {
 #[derive(Debug)]
 pub(super) struct Desk {
     name: Option<String>,
-    always: Option<PathBuf>,
+    always: Option<KeptRules>,
     runs: Runs,
     watched: BTreeMap<u32, Watched>,
+    /// Those that took this for somebody who answers.
+    begun: BTreeSet<u32>,
     /// What each of them runs.
     about: BTreeMap<u32, String>,
     waiting: BTreeMap<u64, Waiting>,
@@ -70,12 +81,13 @@ pub(super) enum DeskEvent {
 
 impl Desk {
     /// That of all runs of the user, or of those with this name or process id.
-    pub(super) fn new(name: Option<String>, always: Option<PathBuf>) -> Self {
+    pub(super) fn new(name: Option<String>, always: Option<KeptRules>) -> Self {
         Self {
             name,
             always,
             runs: Runs::Sought(None),
             watched: BTreeMap::new(),
+            begun: BTreeSet::new(),
             about: BTreeMap::new(),
             waiting: BTreeMap::new(),
             numbered: 0,
@@ -172,12 +184,18 @@ impl Desk {
                 let name = watched.name.clone();
                 match watched.receive() {
                     WatchedWord::Nothing => break,
-                    WatchedWord::Begun => events.push(DeskEvent::Watching(name)),
+                    WatchedWord::Begun => {
+                        self.begun.insert(pid);
+                        events.push(DeskEvent::Watching(name));
+                    }
                     WatchedWord::Question(id, question) => {
                         events.push(self.asked((pid, id), name, question));
                     }
                     WatchedWord::Gone(id, how) => self.gone((pid, id), how, &mut events),
-                    WatchedWord::Refused(message) if self.name.is_some() => {
+                    // One that asks nobody says so at first, and is none of those that do.
+                    WatchedWord::Refused(message)
+                        if self.name.is_some() || self.begun.contains(&pid) =>
+                    {
                         events.push(DeskEvent::Refused(message));
                     }
                     WatchedWord::Refused(_) => {}
@@ -191,6 +209,7 @@ impl Desk {
         for pid in over {
             self.watched.remove(&pid);
             self.about.remove(&pid);
+            self.begun.remove(&pid);
             self.waiting.retain(|_, own| own.run != pid);
             if self.name.is_some() {
                 return Err("the run asks nobody, or is over".to_owned());
@@ -248,7 +267,7 @@ impl Desk {
             ));
         }
         if kind == GrantKind::Always {
-            let Some(file) = &self.always else {
+            let Some(kept) = &self.always else {
                 return Err(format!("{number}: --always FILE says where a rule is kept"));
             };
             if rule.starts_with(LISTEN_RULE) {
@@ -257,7 +276,8 @@ impl Desk {
                      which is yours to write"
                 ));
             }
-            keep(file, rule).map_err(|error| format!("{number}: {}: {error}", file.display()))?;
+            kept.keep(rule)
+                .map_err(|error| format!("{number}: {error}"))?;
         }
         let request = GrantRequest {
             rule: rule.clone(),
@@ -274,10 +294,38 @@ impl Desk {
     }
 }
 
-/// Adds a rule to a policy file, as a table of its own at the end.
-fn keep(file: &Path, rule: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).open(file)?;
-    file.write_all(format!("\n[[allow]]\nrule = {}\n", quoted(rule)).as_bytes())
+impl KeptRules {
+    /// Opens it, or makes it.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be, or is a link or no file of one name, which a command may have
+    /// laid there.
+    pub(super) fn open(path: PathBuf) -> Result<Self, String> {
+        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let other = || said(&"it is a link, no file, or one with further names");
+        let is_own = |about: &Metadata| about.is_file() && about.nlink() == 1;
+        if path.symlink_metadata().is_ok_and(|about| !is_own(&about)) {
+            return Err(other());
+        }
+        let mut options = OpenOptions::new();
+        let opened = options.append(true).create(true).open(&path);
+        let file = opened.map_err(|error| said(&error))?;
+        let about = file.metadata().map_err(|error| said(&error))?;
+        // Nobody laid a link there in between.
+        let named = path.symlink_metadata().map_err(|error| said(&error))?;
+        let is_same = (about.dev(), about.ino()) == (named.dev(), named.ino());
+        if !is_own(&about) || !is_same {
+            return Err(other());
+        }
+        Ok(Self { path, file })
+    }
+
+    /// Adds a rule, as a table of its own at the end.
+    fn keep(&self, rule: &str) -> Result<(), String> {
+        let table = format!("\n[[allow]]\nrule = {}\n", quoted(rule));
+        let written = (&self.file).write_all(table.as_bytes());
+        written.map_err(|error| format!("{}: {error}", self.path.display()))
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use outgate_policy::printable;
 
-use super::answer::parsed;
+use super::answer::{offered, parsed};
 use super::desk::{Desk, DeskEvent, Waiting};
 use super::{HEAR, lines};
 use crate::own_words;
@@ -76,9 +76,9 @@ fn shown(number: u64, waiting: &Waiting) -> Vec<String> {
             lines.push(format!("   {word} {}", printable(rule)));
         }
     }
-    lines.push(format!(
-        "   {number} once | {number} run | {number} 10m | {number} host run | {number} deny"
-    ));
+    let offered = offered(question).into_iter();
+    let offered: Vec<String> = offered.map(|word| format!("{number} {word}")).collect();
+    lines.push(format!("   {}", offered.join(" | ")));
     lines
 }
 

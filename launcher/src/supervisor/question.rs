@@ -3,7 +3,7 @@
 //! here waits: a watcher that does not read is none.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use nix::errno::Errno;
@@ -71,6 +71,30 @@ impl Watcher {
         }
     }
 
+    /// Hears what it answers; whether it is still there.
+    fn receive(&self, heard: &mut Vec<HeardAnswer>) -> Delivery {
+        for _ in 0..ANSWERS_IN_A_ROW {
+            let mut bytes = [0_u8; TO_RUN_BYTES_MAX + 1];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let count = match recv(self.socket.as_raw_fd(), &mut bytes, flags) {
+                Err(Errno::EAGAIN | Errno::EINTR) => return Delivery::Done,
+                Ok(count @ 1..) => count,
+                Ok(0) | Err(_) => return Delivery::Gone,
+            };
+            match ToRun::decode(bytes.get(..count).unwrap_or_default()) {
+                Ok(ToRun::Answer(id, word)) => {
+                    let who = Answerer {
+                        number: self.socket.as_raw_fd(),
+                        by: self.by(),
+                    };
+                    heard.push((who, id, word));
+                }
+                Ok(_) | Err(_) => return Delivery::Gone,
+            }
+        }
+        Delivery::Done
+    }
+
     /// Tells it what it can take now; whether it is still there.
     fn catch_up(&mut self) -> Delivery {
         while let Some(word) = self.behind.front() {
@@ -83,6 +107,17 @@ impl Watcher {
         Delivery::Done
     }
 }
+
+/// Who said something.
+#[derive(Debug)]
+struct Answerer {
+    /// Its descriptor, which no other watcher has while it is there.
+    number: RawFd,
+    by: String,
+}
+
+/// What somebody said to the question of this number.
+type HeardAnswer = (Answerer, u64, PersonAnswer);
 
 /// A yes that is not in force yet.
 #[derive(Debug)]
@@ -133,6 +168,16 @@ impl People {
             watcher.behind.push_back(word.clone());
         }
         self.catch_up();
+    }
+
+    /// Tells one why its answer is none.
+    fn refuse(&self, who: &Answerer, message: &str) {
+        let mut watchers = self.watchers.iter();
+        let is_it = |watcher: &&Watcher| watcher.socket.as_raw_fd() == who.number;
+        if let Some(watcher) = watchers.find(is_it) {
+            let message = message.to_owned();
+            answer(&watcher.socket, &FromRun::Refused { message });
+        }
     }
 
     fn catch_up(&mut self) {
@@ -237,10 +282,13 @@ impl Supervisor<'_> {
     /// Hears everybody who watches.
     pub(super) fn serve_watchers(&mut self) {
         self.people.catch_up();
-        for watcher in std::mem::take(&mut self.people.watchers) {
-            if self.receive(&watcher) == Delivery::Done {
-                self.people.watchers.push(watcher);
-            }
+        let mut heard = Vec::new();
+        self.people
+            .watchers
+            .retain(|watcher| watcher.receive(&mut heard) == Delivery::Done);
+        // Once all of them are heard, so that each is told of what the others say.
+        for (who, id, word) in heard {
+            self.answered_by(&who, id, word);
         }
         self.nobody_watches();
     }
@@ -264,51 +312,30 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Hears one; whether it is still there.
-    fn receive(&mut self, watcher: &Watcher) -> Delivery {
-        for _ in 0..ANSWERS_IN_A_ROW {
-            let mut bytes = [0_u8; TO_RUN_BYTES_MAX + 1];
-            let flags = MsgFlags::MSG_DONTWAIT;
-            let count = match recv(watcher.socket.as_raw_fd(), &mut bytes, flags) {
-                Err(Errno::EAGAIN | Errno::EINTR) => return Delivery::Done,
-                Ok(count @ 1..) => count,
-                Ok(0) | Err(_) => return Delivery::Gone,
-            };
-            match ToRun::decode(bytes.get(..count).unwrap_or_default()) {
-                Ok(ToRun::Answer(id, word)) => self.answered_by(watcher, id, word),
-                Ok(_) | Err(_) => return Delivery::Gone,
-            }
-        }
-        Delivery::Done
-    }
-
     /// Somebody answers a question.
-    fn answered_by(&mut self, watcher: &Watcher, id: u64, word: PersonAnswer) {
-        let refuse = |message: &str| {
-            let message = message.to_owned();
-            answer(&watcher.socket, &FromRun::Refused { message });
-        };
+    fn answered_by(&mut self, who: &Answerer, id: u64, word: PersonAnswer) {
         let Some(question) = self.people.open.get(&id) else {
-            return refuse("nobody waits for an answer to that any more");
+            let message = "nobody waits for an answer to that any more";
+            return self.people.refuse(who, message);
         };
         match word {
             PersonAnswer::Deny => {
-                let (subject, by) = (&question.subject, watcher.by());
-                let line = format!("outgate: {subject} was denied ({by})");
+                let line = format!("outgate: {} was denied ({})", question.subject, who.by);
                 self.voice.say(&line);
                 self.tell(&ToGateway::Settled(id, Settlement::Denied), Vec::new());
-                answer(&watcher.socket, &FromRun::Gone(id, "denied".to_owned()));
                 self.gone(id, "denied");
             }
             PersonAnswer::Grant(request) => {
                 let offered = [&question.narrow, &question.broad];
                 if request.rule.is_empty() || !offered.contains(&&request.rule) {
-                    return refuse("the question does not offer that rule");
+                    let message = "the question does not offer that rule";
+                    return self.people.refuse(who, message);
                 }
                 if self.people.answers.len() >= OPEN_MAX {
-                    return refuse("too many answers wait already");
+                    let message = "too many answers wait already";
+                    return self.people.refuse(who, message);
                 }
-                let by = watcher.by();
+                let by = who.by.clone();
                 self.people
                     .answers
                     .push_back(GrantedAnswer { id, request, by });

@@ -112,7 +112,7 @@ pub const POLICY_KEYS: &[Key] = &[
     free("arguments", Tables(ARGUMENTS), "What programs are started with besides"),
     free("test", Tables(TEST), "What `outgate policy test` expects"),
     free("strict", Switch, "Refuse what cannot be looked into, and what only may be a credential"),
-    free("monitor", Switch, "Record what rules deny, and let it pass"),
+    free("monitor", Switch, "Refused: whoever starts a run has it monitor, by `--monitor`"),
 ];
 
 /// The keys of a manifest beside those of a policy.

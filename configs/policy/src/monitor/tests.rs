@@ -90,6 +90,8 @@ fn what_rules_deny_passes_with_their_denial_and_addresses_inside_do_not() {
         ("http://169.254.169.254/latest", "deny", "deny"),
         ("http://169.254.170.2/v2", "deny", "deny"),
         ("http://224.0.0.1/", "deny", "deny"),
+        // What only the gateway answers.
+        ("http://outgate.invalid:8081/x", "deny", "deny"),
         // One that a rule grants for something.
         ("http://10.1.0.1/x", "allow", "allow"),
         ("http://10.1.0.1/admin", "deny-rule", "deny-rule"),

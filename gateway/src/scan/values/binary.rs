@@ -7,6 +7,8 @@ use crate::limits;
 
 /// Shortest text that is told apart from bytes that look like one by chance, in bytes.
 const RUN_BYTES_MIN: usize = 4;
+/// Before the name of a run.
+const RUN_MARK: &[u8] = b"\0";
 /// Longest text that may be the name of what follows, in bytes.
 const NAME_BYTES_MAX: usize = 32;
 
@@ -45,7 +47,9 @@ fn runs(content: &[u8]) -> Vec<ContentValue> {
         }
         let is_name = run.len() <= NAME_BYTES_MAX && run.iter().all(u8::is_ascii_lowercase);
         if run.len() >= RUN_BYTES_MIN || !is_name {
-            values.push(ContentValue::new(name, run));
+            // Under names that nothing has that is read in another way: what is coded stands
+            // beside what it stands for, and pieces of both follow each other.
+            values.push(ContentValue::new(&[RUN_MARK, name].concat(), run));
         }
         name = if is_name { run } else { b"" };
     }

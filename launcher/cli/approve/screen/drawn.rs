@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wrap};
 
-use super::super::answer::RuleKind;
+use super::super::answer::{RuleKind, offered};
 use super::super::desk::Waiting;
 use super::Screen;
 use crate::own_words;
@@ -135,17 +135,28 @@ fn marked() -> Style {
 
 /// What may be pressed, in as many lines as it takes.
 fn keys(screen: &Screen, width: u16) -> Vec<Line<'static>> {
-    let words: Vec<String> = match &screen.time {
-        Some(time) => vec![
+    let words: Vec<String> = if let Some(time) = &screen.time {
+        vec![
             format!("for how long? {time}_"),
             "Enter".to_owned(),
             "Esc".to_owned(),
-        ],
-        None => [
-            "d deny", "o once", "r run", "t time", "a always", "h host", "j/k move", "q quit",
         ]
-        .map(str::to_owned)
-        .to_vec(),
+    } else {
+        let chosen = screen.chosen;
+        let waiting = chosen.and_then(|number| screen.desk.waiting().get(&number));
+        let offered = waiting.map_or_else(Vec::new, |waiting| offered(&waiting.question));
+        let is_there = |key: &&str| match *key {
+            "o once" => offered.contains(&"once"),
+            "h host" => offered.contains(&"host run"),
+            _ => true,
+        };
+        let all = [
+            "d deny", "o once", "r run", "t time", "a always", "h host", "j/k move", "q quit",
+        ];
+        all.into_iter()
+            .filter(is_there)
+            .map(str::to_owned)
+            .collect()
     };
     let mut lines: Vec<String> = Vec::new();
     for word in words {
