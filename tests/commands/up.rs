@@ -20,6 +20,23 @@ lab_tests! {
         }
     }
 
+    fn nothing_is_made_by_a_link_that_lies_where_the_command_writes(lab) {
+        for identity in Identity::all() {
+            let own = Project::new(lab, identity, "made");
+            let outside = own.directory.join("../../out");
+            std::os::unix::fs::symlink(&outside, own.directory.join("link")).expect("a link");
+            own.write(
+                "outgate.toml",
+                "[run.t]\ncommand = [\"true\"]\n[run.t.filesystem]\n\
+                 new = { \"./link/planted\" = \"text\", \"./plain/planted\" = \"text\" }\n",
+            );
+            let said = own.call(&["trust", "--yes"]);
+            assert_eq!(said.status, 0, "{said:?}");
+            let said = own.call(&["up", "t"]);
+            assert!(!outside.join("planted").exists(), "{said:?}");
+        }
+    }
+
     fn an_acceptance_is_taken_back_of_the_directory_that_is_named(lab) {
         let own = Project::new(lab, Identity::Own, "revoked");
         let text = "allow = [\"a.example\"]\n[run.t]\ncommand = [\"true\"]\n";

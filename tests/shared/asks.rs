@@ -229,6 +229,21 @@ lab_tests! {
         person.finish();
     }
 
+    fn rules_are_kept_in_no_file_that_a_link_leads_to(lab) {
+        let folder = lab.folder("policy", Identity::Own);
+        let (target, link, second) = (folder.join("target"), folder.join("link"), folder.join("second"));
+        std::fs::write(&target, "kept\n").expect("a file");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        std::fs::hard_link(&target, &second).expect("a name");
+        for path in [&link, &second] {
+            let mut person = approve(lab, &["--always", &path.to_string_lossy()]);
+            person.end_input();
+            let errors = person.finish().stderr;
+            assert!(errors.contains("it is a link, no file, or one with further names"), "{errors}");
+        }
+        assert_eq!(std::fs::read_to_string(&target).expect("a file"), "kept\n");
+    }
+
     fn what_one_says_is_told_to_all_who_watch(lab) {
         let _origin = Origin::start(8080);
         let mut run = asking(lab, "--ask=20s").start(&shell(ASKER));

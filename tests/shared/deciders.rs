@@ -106,6 +106,32 @@ lab_tests! {
         assert!(!origin.arrivals().is_empty());
     }
 
+    fn no_command_writes_the_program_that_answers(lab) {
+        for identity in Identity::all() {
+            let project = lab.folder("project", identity);
+            fs::write(project.join("decide"), "#!/bin/sh\n").expect("a program");
+            let place = project.display();
+            for with in [
+                "./decide".to_owned(),
+                format!("exec {place}/decide"),
+                format!("python3 '{place}/absent.py'"),
+            ] {
+                let run = lab.sandbox(identity).within(project.clone()).option("--ask-with", &with);
+                let outcome = run.run(&["true".to_owned()]);
+                assert_ne!(outcome.code, Some(0), "{with}: {outcome}");
+                let said = "lies where the command may write";
+                assert!(outcome.stderr.contains(said), "{with}: {outcome}");
+            }
+            // A program that takes what lies where it is started finds nothing of the command's.
+            fs::write(project.join("json.py"), "open('taken','w')\n").expect("a module");
+            let run = lab.sandbox(identity).within(project.clone());
+            let run = run.option("--ask-with", "exec python3 -c 'import json'");
+            let outcome = run.run(&["sleep", "2"].map(str::to_owned));
+            assert_eq!(outcome.code, Some(0), "{outcome}");
+            assert!(!project.join("taken").exists(), "{outcome}");
+        }
+    }
+
     fn a_program_that_is_dead_or_silent_is_a_denial_in_words(lab) {
         let _origin = Origin::start(8080);
         let url = "-s http://b.example:8080/run\n";
