@@ -118,8 +118,12 @@ fn unanswered(
             Some(below) => Path::new(&context.home).join(below),
             None => Path::new(&context.working_directory).join(word),
         };
-        // What looks like a path may be a part of an address.
-        if !word.starts_with(['/', '~']) && path.symlink_metadata().is_err() {
+        let found = path.metadata();
+        let is_program = |about: &std::fs::Metadata| about.is_file() || about.is_dir();
+        // What looks like a path may be a part of an address, and a device is no program.
+        if found.as_ref().is_ok_and(|about| !is_program(about))
+            || found.is_err() && !word.starts_with(['/', '~'])
+        {
             continue;
         }
         let links = PathWay::of(&path).map_or_else(Vec::new, |way| way.links);

@@ -89,7 +89,6 @@ lab_tests! {
         let outcome = run.finish();
         assert!(outcome.stderr.contains("GET https://b.example:8443/inside was denied (asked, user "), "{outcome}");
         assert!(outcome.stderr.contains("granted `http://b.example:8080` for 10m (asked, user "), "{outcome}");
-        person.signal(nix::sys::signal::Signal::SIGTERM);
         person.finish();
     }
 
@@ -174,7 +173,6 @@ lab_tests! {
         assert!(asked.chars().all(|sign| sign == '\n' || (' '..='~').contains(&sign)), "{asked}");
         assert!(!asked.lines().any(|line| line.starts_with("9: agent\n")), "{asked}");
         run.finish();
-        person.signal(nix::sys::signal::Signal::SIGTERM);
         person.finish();
     }
 

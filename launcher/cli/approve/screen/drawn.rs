@@ -144,7 +144,10 @@ fn keys(screen: &Screen, width: u16) -> Vec<Line<'static>> {
     } else {
         let chosen = screen.chosen;
         let waiting = chosen.and_then(|number| screen.desk.waiting().get(&number));
-        let offered = waiting.map_or_else(Vec::new, |waiting| offered(&waiting.question));
+        let offered = waiting.map_or_else(
+            || vec!["once", "host run"],
+            |waiting| offered(&waiting.question),
+        );
         let is_there = |key: &&str| match *key {
             "o once" => offered.contains(&"once"),
             "h host" => offered.contains(&"host run"),
