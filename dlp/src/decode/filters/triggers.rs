@@ -26,7 +26,7 @@ pub(crate) const PAIRS: [Pair; KINDS] = [
     (|byte| byte == b'\\', |byte| byte == b'/'),
     (
         |byte| matches!(byte, b'&' | decode::ESCAPE),
-        |byte| matches!(byte, b'#' | b'['),
+        |byte| matches!(byte, b'#' | b'[' | b'(' | b')'),
     ),
     (|byte| byte == b'&', |byte| byte.is_ascii_alphabetic()),
     // Small letters are frequent behind it in sources, and of what is written with them more
