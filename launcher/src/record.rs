@@ -3,7 +3,7 @@
 //! without links: the command may turn those that lie in its grants.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use outgate_handoff::GatewaySetting;
@@ -104,26 +104,33 @@ pub(crate) fn unwritable(
     Ok(())
 }
 
-/// The program that answers for the user of a command (`--ask-with`), as far as the
-/// words of a shell name one, is not to be written by it. It is started in `/`: nothing of the working directory is taken.
+/// The program that answers for the user of a command (`--ask-with`), as far as the words of a
+/// shell name one, is not to be written by it. It is started in `/`: nothing of the working
+/// directory is taken.
 fn unanswered(
     grants: Grants<'_>,
     command: Option<&str>,
     context: &Context,
 ) -> Result<(), RunError> {
-    let command = command.unwrap_or_default().replace("$HOME", &context.home);
+    let command = command.unwrap_or_default();
+    let command = command.replace("${HOME}", &context.home);
+    let command = command.replace("$HOME", &context.home);
+    // Whatever quotes and blanks are around it.
+    if let Some(grant) = named_in(grants, &command) {
+        return Err(RunError::Answerer {
+            file: grant.to_owned(),
+            grant: grant.to_owned(),
+        });
+    }
     let ends_word = |sign: char| sign.is_whitespace() || "'\"`;|&()<>$={}".contains(sign);
     for word in command.split(ends_word).filter(|word| word.contains('/')) {
         let path = match word.strip_prefix("~/") {
             Some(below) => Path::new(&context.home).join(below),
             None => Path::new(&context.working_directory).join(word),
         };
-        let found = path.metadata();
-        let is_program = |about: &std::fs::Metadata| about.is_file() || about.is_dir();
-        // What looks like a path may be a part of an address, and a device is no program.
-        if found.as_ref().is_ok_and(|about| !is_program(about))
-            || found.is_err() && !word.starts_with(['/', '~'])
-        {
+        // What looks like a path may be a part of an address.
+        let is_address = !word.starts_with(['/', '~']) && path.symlink_metadata().is_err();
+        if is_address || is_device(&path) {
             continue;
         }
         let links = PathWay::of(&path).map_or_else(Vec::new, |way| way.links);
@@ -136,6 +143,25 @@ fn unanswered(
         }
     }
     Ok(())
+}
+
+/// The place where the command may write that a command line names.
+fn named_in<'a>(grants: Grants<'a>, command: &str) -> Option<&'a str> {
+    let ends =
+        |rest: &str| !rest.starts_with(|sign: char| sign.is_alphanumeric() || "_-.".contains(sign));
+    let is_named = |path: &str| {
+        let mut places = command.match_indices(path);
+        path.len() > 1 && places.any(|(at, _)| command.get(at + path.len()..).is_some_and(ends))
+    };
+    let mut granted = grants.policy.filesystem().write.iter();
+    let named = granted.find(|grant| is_named(&grant.path) && !is_device(Path::new(&grant.path)));
+    named.map(|grant| grant.path.as_str())
+}
+
+/// Whether something is a device, which no command makes and which is no program.
+fn is_device(path: &Path) -> bool {
+    let kind = path.metadata().map(|about| about.file_type());
+    kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
 }
 
 /// A command must not write what says which manifests are accepted, nor make it where there is

@@ -108,13 +108,17 @@ lab_tests! {
 
     fn no_command_writes_the_program_that_answers(lab) {
         for identity in Identity::all() {
-            let project = lab.folder("project", identity);
+            let project = lab.folder("project of one", identity);
+            let fifo = project.join("fifo");
+            nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
             fs::write(project.join("decide"), "#!/bin/sh\n").expect("a program");
             let place = project.display();
             for with in [
                 "./decide".to_owned(),
-                format!("exec {place}/decide"),
+                format!("exec \"{place}\"/decide"),
                 format!("python3 '{place}/absent.py'"),
+                // What a command of before may have left, to put a program in its place.
+                format!("sh '{place}/fifo'"),
             ] {
                 let run = lab.sandbox(identity).within(project.clone()).option("--ask-with", &with);
                 let outcome = run.run(&["true".to_owned()]);
