@@ -10,7 +10,7 @@ use outgate_harness::{Identity, Lab, Running, Sandbox, lab_tests};
 use crate::gate::{Gate, Plan, python, shell};
 
 /// `outgate approve` of the tests' account, with these words.
-fn approve(lab: &Lab, words: &[&str]) -> Running {
+pub(crate) fn approve(lab: &Lab, words: &[&str]) -> Running {
     let mut command = Command::new(lab.tools.programs.join("outgate"));
     command
         .arg("approve")

@@ -2,27 +2,13 @@
 //! do, asks for what was denied to it in its own words, and answers nothing itself. Attacked as
 //! a command would: wider rules, floods, forged words, answers, other runs, other connections.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use outgate_harness::origin::Origin;
 use outgate_harness::{Identity, Lab, Running, Sandbox, audit, lab_tests};
 
+use crate::asks::approve;
 use crate::gate::{Gate, Plan, python, shell};
-
-/// `outgate approve` of the tests' account.
-fn approve(lab: &Lab, words: &[&str]) -> Running {
-    let mut command = Command::new(lab.tools.programs.join("outgate"));
-    command
-        .arg("approve")
-        .args(words)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("HOME", lab.folder("home", Identity::Own))
-        .current_dir(lab.folder("elsewhere", Identity::Own))
-        .stdin(Stdio::piped());
-    Running::start(&mut command, Duration::from_mins(1))
-}
 
 fn end(person: Running) {
     // With its run it is over.
