@@ -200,7 +200,7 @@ impl GatewayLink {
     /// Sends what is queued, as far as the socket has room.
     pub fn flush(&mut self) {
         if let Self::Open(open) = self
-            && let Err(error) = open.flush()
+            && let Err(error) = open.flush_unless_closed()
         {
             self.fail(&error.to_string());
         }
@@ -351,6 +351,19 @@ impl RunningGateway {
         Ok(())
     }
 
+    /// Flushes; that it closed its end meanwhile is left for who receives: what it
+    /// said before, why it goes for instance, is read still, and its end behind that.
+    fn flush_unless_closed(&mut self) -> io::Result<()> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        match self.flush() {
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => {
+                self.queue.clear();
+                Ok(())
+            }
+            flushed => flushed,
+        }
+    }
+
     /// Waits for the first word that matters, which is left for who receives later.
     /// Lines for the user may come before it, and are kept for who hears them.
     fn first(&mut self, time: Duration) -> Result<ToLauncher, String> {
@@ -388,7 +401,8 @@ impl RunningGateway {
                 .unwrap_or(1000)
                 .clamp(1, 1000);
             let _ = poll(&mut polled, wait_ms);
-            self.flush().map_err(|error| error.to_string())?;
+            self.flush_unless_closed()
+                .map_err(|error| error.to_string())?;
         }
     }
 
@@ -463,4 +477,43 @@ fn other_build(theirs: &str) -> String {
 pub fn descriptors<const N: usize>(list: [OwnedFd; N]) -> Vec<OwnedFd> {
     const { assert!(N <= DESCRIPTORS_MAX) };
     Vec::from(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, send, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn what_a_gateway_said_before_it_closed_is_read_whoever_sends_meanwhile() {
+        let (ours, its) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::empty(),
+        )
+        .expect("a pair");
+        let mut link = GatewayLink::Open(Box::new(RunningGateway {
+            socket: ours,
+            child: None,
+            queue: VecDeque::new(),
+            opening: None,
+            buffer: Vec::new(),
+            early: VecDeque::new(),
+        }));
+        let frame = ToGateway::Finish { status: 0 };
+        // Left unread: the socket is reset, and the next call, a send, is told of that.
+        link.send(&frame, Vec::new());
+        let message = "the policy has a fault".to_owned();
+        let refused = ToLauncher::Refused { message };
+        let said = refused.encode().expect("it is short");
+        send(its.as_raw_fd(), &said, MsgFlags::empty()).expect("there is room");
+        drop(its);
+        link.send(&frame, Vec::new());
+        link.send(&frame, Vec::new());
+        assert_eq!(link.receive(), Some(refused));
+        assert_eq!(link.receive(), None);
+        assert_eq!(link.gone(), Some("it closed the connection"));
+    }
 }

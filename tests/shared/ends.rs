@@ -1,9 +1,11 @@
 //! What was granted ends when it is to, also where the launcher cannot take it back.
 
+use std::time::Duration;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use outgate_harness::origin::Origin;
-use outgate_harness::{Identity, lab_tests};
+use outgate_harness::{Identity, eventually, lab_tests};
 use serde_json::Value;
 
 use crate::gate::{Gate, Plan, python};
@@ -36,7 +38,8 @@ lab_tests! {
              \x20  if went[name] is None and not tried(call): went[name] = time.monotonic() - began\n\
              \x20 time.sleep(0.1)\n\
              for name, time in went.items(): print(name, 'ended' if time and time < 8 else time, flush=True)\n\
-             print('over', flush=True)\n";
+             print('over', flush=True)\n\
+             sys.stdin.readline()\n";
         let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
             "-a", "tcp://a.example:5000", "-a", "http://b.example:8080",
             "--resolve", "a.example=192.0.2.1", "--resolve", "b.example=192.0.2.2",
@@ -57,8 +60,9 @@ lab_tests! {
                 assert!(said.contains(line), "{line}: {said} {}", run.errors());
             }
             kill(launcher, Signal::SIGCONT).expect("it is there");
+            let told = eventually(Duration::from_secs(10), || run.errors().contains("is over"));
             let outcome = run.finish();
-            assert!(outcome.stderr.contains("is over"), "{outcome}");
+            assert!(told, "{outcome}");
         }
         let over = |record: &&Value| record["detail"].as_str().is_some_and(|detail| detail.starts_with("the time of"));
         let policies = policies(&record);
