@@ -11,6 +11,7 @@
 
 mod accept;
 mod admit;
+mod alarm;
 mod ask;
 mod audit;
 mod body;
@@ -299,9 +300,12 @@ fn prepare(
     let runtime = builder
         .enable_io()
         .enable_time()
+        .on_thread_unpark(alarm::set)
+        .on_thread_park(alarm::rest)
         .max_blocking_threads(limits::COMPILERS_MAX)
         .build()
         .map_err(ServeError::Runtime)?;
+    alarm::begin().map_err(ServeError::Runtime)?;
     confine(directory.as_deref(), serves)?;
     scan::start_first().map_err(ServeError::Runtime)?;
     if serves == ServedRuns::Many {

@@ -172,6 +172,11 @@ pub(crate) const DRAIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Time for that.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
 
+/// Longest that a call of the serving thread waits, as close(2) of what others sent may.
+pub(crate) const SERVING_CALL_MAX: Duration = Duration::from_millis(5);
+/// How long the alarm that ends such a call goes on ringing before it is looked at again.
+pub(crate) const SERVING_ALARM_TIME: Duration = Duration::from_millis(50);
+
 /// Time a refused client has to read its refusal, and a launcher to hang up.
 pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
 

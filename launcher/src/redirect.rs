@@ -133,6 +133,9 @@ impl PrivateListener {
 
     fn unix() -> io::Result<Self> {
         let socket = stream(AddressFamily::Unix)?;
+        // None crosses, and to close what a command sent may take long. Where the kernel
+        // cannot refuse them, the gateway's alarm ends what waits.
+        drop(outgate_sys::socket::refuse_descriptors(socket.as_fd()));
         // An address of the family alone: the kernel picks an abstract name
         // (unix(7), autobind).
         bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;

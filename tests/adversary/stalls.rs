@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,6 +18,55 @@ use outgate_harness::{Identity, Lab, Witness, lab_tests};
 /// Longest time another process's connect may take: ten times the promise of
 /// 50 ms, because machines that test are busy.
 const OTHERS_US_MAX: i64 = 500_000;
+
+/// Sends descriptors of sockets whose close(2) waits for 20 s each to whoever relays, so that
+/// theirs are the last, and asks then how long another connection takes, in milliseconds.
+const SENDS_ALONG: &str = "\
+import array,fcntl,os,socket,struct,sys,termios,threading,time
+l=socket.socket(); l.bind(('127.0.0.1',0)); l.listen(200)
+def waits(seconds):
+    a=socket.socket(); a.setsockopt(socket.SOL_SOCKET,socket.SO_SNDBUF,4096)
+    a.connect(l.getsockname()); a.setblocking(False)
+    full=0
+    while full<10:
+        try: a.send(b'x'*65536); full=0
+        except BlockingIOError: full+=1; time.sleep(.005)
+    a.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,seconds))
+    return a
+def took(call):
+    began=time.monotonic(); call(); return time.monotonic()-began
+bare=waits(1); print('bare close %.1f'%took(bare.close),flush=True)
+def connect():
+    c=socket.socket(socket.AF_UNIX); c.settimeout(60); c.connect(sys.argv[1]); return c
+def echo():
+    c=connect(); c.sendall(b'ping'); assert c.recv(100)==b'ping'; c.close()
+echo()
+def unread(c):
+    room=array.array('i',[0]); fcntl.ioctl(c.fileno(),termios.TIOCOUTQ,room); return room[0]
+def drain(c):
+    try:
+        while c.recv(65536): pass
+    except OSError: pass
+full=[]
+for _ in range(3):
+    c=connect(); c.setblocking(False); stuck=0
+    while stuck<20:
+        try: c.send(b'y'*4096)
+        except BlockingIOError: break
+        time.sleep(.002); stuck=stuck+1 if unread(c)>16000 else 0
+    c.settimeout(5); full.append(c)
+    if os.fork()==0:
+        fds=[waits(20) for _ in range(3)]
+        try: socket.send_fds(c,[b'along'],[f.fileno() for f in fds])
+        except PermissionError: print('refused',flush=True)
+        # One that ends waits for no socket.
+        os.kill(os.getpid(),9)
+    os.wait()
+for c in full: c.settimeout(60); threading.Thread(target=drain,args=(c,),daemon=True).start()
+time.sleep(.1)
+print('others=%d'%(1000*took(echo)),flush=True)
+os._exit(0)
+";
 
 lab_tests! {
     fn row_52_a_bound_device_does_not_stall(lab) {
@@ -36,6 +86,29 @@ lab_tests! {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
         let rule = format!("unix://{}", path.display());
         others_go_on(lab, &rule, &format!("unix:{}", path.display()));
+    }
+
+    fn what_is_sent_along_and_waits_to_be_closed_delays_nobody(lab) {
+        let path = lab.directory.join("echo.sock");
+        let listener = UnixListener::bind(&path).expect("a path");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut other = stream.try_clone().expect("a copy");
+                    std::io::copy(&mut stream, &mut other).ok();
+                });
+            }
+        });
+        let rule = format!("unix://{}", path.display());
+        for identity in Identity::all() {
+            let words = ["/usr/bin/python3", "-c", SENDS_ALONG, &path.to_string_lossy()];
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let outcome = lab.sandbox(identity).allow(&rule).run(&words);
+            assert!(outcome.stdout.contains("bare close 1."), "{identity:?} {outcome}");
+            let taken = outcome.number("others=");
+            assert!((0..500).contains(&taken), "{identity:?} {outcome}");
+        }
     }
 
     fn sandlock_n18_a_full_tcp_backlog_delays_nobody(lab) {

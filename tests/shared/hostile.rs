@@ -115,6 +115,33 @@ enum Many {
     Text,
 }
 
+/// Enters a gateway and sends it sockets whose close(2) waits for 20 s each, so that its own
+/// are the last of them.
+const WAITS: &str = "\
+import os,socket,struct,sys,time
+l=socket.socket(); l.bind(('127.0.0.1',0)); l.listen(200)
+def waits():
+    a=socket.socket(); a.setsockopt(socket.SOL_SOCKET,socket.SO_SNDBUF,4096)
+    a.connect(l.getsockname()); a.setblocking(False)
+    full=0
+    while full<10:
+        try: a.send(b'x'*65536); full=0
+        except BlockingIOError: full+=1; time.sleep(.005)
+    a.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,20))
+    return a
+if os.fork()==0:
+    for _ in range(4):
+        c=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET); c.settimeout(5); c.connect(sys.argv[1])
+        fds=[waits() for _ in range(3)]
+        socket.send_fds(c,[bytes.fromhex(sys.argv[2])],[f.fileno() for f in fds])
+        print('sent',flush=True)
+    # One that ends waits for no socket.
+    os.kill(os.getpid(),9)
+os.wait(); print('over',flush=True)
+# Their peers are this one's.
+sys.stdin.read()
+";
+
 lab_tests! {
     fn a_wrong_descriptor_ends_its_session_and_bars_nobody_for_long(lab) {
         let _origin = Origin::start(8080);
@@ -142,6 +169,31 @@ lab_tests! {
             served
         });
         assert!(served, "{}", last.expect("a run"));
+    }
+
+    fn a_descriptor_that_waits_to_be_closed_delays_nobody(lab) {
+        let _origin = Origin::start(8080);
+        let gate = Gate::start(lab, Identity::Own, &Plan::new(&[
+            "-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1",
+        ]));
+        let all = [gate.server(), gate.front()];
+        let signal = |signal| for pid in all {
+            nix::sys::signal::kill(pid, signal).expect("a gateway");
+        };
+        let hello: String = hello(PROTOCOL, BUILD, 1).iter().map(|byte| format!("{byte:02x}")).collect();
+        let socket = gate.socket.to_string_lossy().into_owned();
+        // What is sent while the gateway stands still is its alone by the time it goes on.
+        signal(nix::sys::signal::Signal::SIGSTOP);
+        let words = ["/usr/bin/python3", "-c", WAITS, &socket, &hello];
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let sends = lab.start_bare(*Identity::all().last().expect("an account"), &words);
+        sends.wait_for_count("sent\n", 4);
+        sends.wait_for("over");
+        signal(nix::sys::signal::Signal::SIGCONT);
+        let outcome = gate.sandbox(lab, Identity::Own).run(&curl("http://a.example:8080/", 20));
+        assert!(outcome.stdout.starts_with("200"), "{outcome}");
+        assert!(outcome.elapsed < Duration::from_secs(6), "{outcome}");
+        sends.finish();
     }
 
     fn what_breaks_the_contract_is_closed_and_harms_nobody(lab) {

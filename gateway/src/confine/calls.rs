@@ -35,7 +35,7 @@ const PLAIN: &[libc::c_long] = &[
     // Waiting.
     libc::SYS_epoll_ctl, libc::SYS_epoll_pwait, libc::SYS_ppoll, libc::SYS_futex,
     libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_clock_gettime,
-    libc::SYS_gettimeofday, libc::SYS_restart_syscall,
+    libc::SYS_gettimeofday, libc::SYS_restart_syscall, libc::SYS_timer_settime,
     // Memory. New executable memory there is not: see `JUDGED`.
     libc::SYS_brk, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_getrandom,
     // Threads, signals to oneself, and the end.

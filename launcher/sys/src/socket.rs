@@ -11,6 +11,9 @@ pub use libc::{
 
 use crate::{SysError, check};
 
+/// `SO_PASSRIGHTS` of include/uapi/asm-generic/socket.h, which this libc does not name yet.
+const SO_PASSRIGHTS: libc::c_int = 83;
+
 fn option<const N: usize>(
     socket: BorrowedFd<'_>,
     level: i32,
@@ -91,6 +94,28 @@ pub fn only_v6(socket: BorrowedFd<'_>) -> Result<bool, SysError> {
 /// `ENOTSOCK` when the descriptor is no socket.
 pub fn take_error(socket: BorrowedFd<'_>) -> Result<i32, SysError> {
     integer(socket, libc::SOL_SOCKET, libc::SO_ERROR)
+}
+
+/// Has senders of this Unix socket, and of those that it accepts, be refused with `EPERM` where
+/// they send descriptors along (`SO_PASSRIGHTS`). KERNEL: 6.16.
+///
+/// # Errors
+/// `ENOPROTOOPT` before: they are sent, and closed by whoever reads.
+pub fn refuse_descriptors(socket: BorrowedFd<'_>) -> Result<(), SysError> {
+    let off: libc::c_int = 0;
+    let length = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(0);
+    // SAFETY: `off` is live and readable for `length` bytes, which is its size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PASSRIGHTS,
+            (&raw const off).cast(),
+            length,
+        )
+    };
+    check(result.into())?;
+    Ok(())
 }
 
 /// A number no other socket of this boot has (`SO_COOKIE`). KERNEL: 4.12.
