@@ -225,6 +225,9 @@ fn judge(
     {
         return Err(Errno::EPERM);
     }
+    if device && opens_to_others(change, stat.st_mode) {
+        return Err(Errno::EPERM);
+    }
     if !is_unnamed(&stat, &path) && !is_covered(writable, &path) {
         return Err(Errno::EACCES);
     }
@@ -236,6 +239,16 @@ fn judge(
 fn makes_set_id(mode: u32, kind: SFlag) -> bool {
     let mode = Mode::from_bits_truncate(mode);
     mode.contains(Mode::S_ISUID) || (mode.contains(Mode::S_ISGID) && kind != SFlag::S_IFDIR)
+}
+
+/// Whether a terminal would be more of others' than it is: what its user types once the run is
+/// over, they would read.
+fn opens_to_others(change: &AttributeChange, now: u32) -> bool {
+    match change {
+        AttributeChange::Mode(mode) => mode & 0o077 & !now != 0,
+        AttributeChange::Owner(..) | AttributeChange::Attribute(..) => true,
+        AttributeChange::Times(..) | AttributeChange::NoAttribute(_) => false,
+    }
 }
 
 /// Whether an inode has no name anywhere: a pipe, a socket, memory, a file that

@@ -40,7 +40,40 @@ fn victim(lab: &Lab, identity: Identity) -> (Running, String) {
     (victim, name)
 }
 
+/// Starts a program on a terminal of its own, and says who may do what with it before and after.
+const ON_A_TERMINAL: &str = "\
+import os,pty,stat,sys
+pid,first=pty.fork()
+if pid==0:
+    os.execvp(sys.argv[1],sys.argv[1:])
+name=os.ptsname(first)
+before=oct(stat.S_IMODE(os.stat(name).st_mode)); kept=os.open(name,os.O_RDWR|os.O_NOCTTY)
+shown=b''
+while b'OVER' not in shown:
+    shown+=os.read(first,4096)
+os.waitpid(pid,0)
+now=os.stat(name)
+print('said',shown.decode().replace('\\r',''))
+print('modes',before,oct(stat.S_IMODE(now.st_mode)),now.st_uid,now.st_gid)
+";
+
 lab_tests! {
+    fn no_command_opens_the_terminal_of_its_user_to_others(lab) {
+        let outgate = lab.tools.programs.join("outgate");
+        let tries = "T=$(tty); chmod 666 $T && echo CHANGED; chmod o+r $T && echo CHANGED; chmod 0777 /proc/self/fd/0 && echo CHANGED; chown 12345 $T && echo CHANGED; chgrp 0 $T && echo CHANGED; setfacl -m u:12345:rw $T 2>/dev/null && echo CHANGED; chmod 600 $T && echo KEPT; echo O\"\"VER";
+        for identity in Identity::all() {
+            let words = ["/usr/bin/python3", "-c", ON_A_TERMINAL, &outgate.to_string_lossy(), "run", "--", "sh", "-c", tries];
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let outcome = lab.start_bare(identity, &words).finish();
+            let modes = outcome.stdout.lines().find_map(|line| line.strip_prefix("modes "));
+            let modes: Vec<&str> = modes.unwrap_or_default().split(' ').collect();
+            assert_eq!(modes.len(), 4, "{outcome}");
+            assert_eq!(modes[1], "0o600", "{identity:?} {outcome}");
+            assert_eq!(modes[2], identity.uid().to_string(), "{outcome}");
+            assert!(!outcome.stdout.contains("CHANGED") && outcome.stdout.contains("KEPT"), "{identity:?} {outcome}");
+        }
+    }
+
     fn no_way_leads_to_the_terminal_of_a_program_outside(lab) {
         let seconds = race_time().as_secs_f64().to_string();
         for identity in Identity::all() {

@@ -280,12 +280,30 @@ const NETWORK_REQUESTS: &FilterRule = &ask(
     ALLOW,
 );
 
+/// What the machine's console and its keyboard are set to (console_ioctl(4)), which outlasts
+/// the run.
+const CONSOLE_REQUESTS: &FilterRule = &ask(
+    ArgumentQuestion {
+        argument: 1,
+        name: "op",
+        test: Test::Is {
+            mask: 0xffff_ff00,
+            any_of: &[
+                value("0x4b00..0x4bff", 0x4b00),
+                value("0x5600..0x56ff", 0x5600),
+            ],
+        },
+    },
+    NOT_PERMITTED,
+    NETWORK_REQUESTS,
+);
+
 /// Opens the other end of a terminal that the caller made, which has a name that
 /// Landlock judges, beside those of other programs' terminals.
 const OWN_TERMINAL: &FilterRule = &ask(
     is(1, "op", &[value("TIOCGPTPEER", 0x5441)]),
     HOLD,
-    NETWORK_REQUESTS,
+    CONSOLE_REQUESTS,
 );
 
 const OTHER_REQUESTS: &FilterRule = &ask(

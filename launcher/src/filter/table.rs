@@ -327,7 +327,7 @@ const GROUPS: &[RowGroup] = &[
         row("vhangup",           both(153, 58),  DENY,   "takes the terminal from others"),
         row("iopl",              x86_64(172),    DENY,   "reaches devices past the kernel"),
         row("ioperm",            x86_64(173),    DENY,   "reaches devices past the kernel"),
-        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver, opens the other end of one made inside, finds a socket's namespace, changes the network in it, or flags of files"),
+        row("ioctl",             both(16, 29),   REQUESTS, "types into the terminal, changes its driver or the console, opens the other end of one made inside, finds a socket's namespace, changes the network in it, or flags of files"),
         row("modify_ldt",        x86_64(154),    ABSENT, "serves 16- and 32-bit code, which is killed, and was often at fault"),
         row("uselib",            x86_64(134),    ABSENT, "loads libraries of a format gone for decades"),
     ] },

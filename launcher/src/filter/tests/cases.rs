@@ -403,6 +403,10 @@ fn terminal_requests_that_type_are_refused() {
     let refused = errno(libc::EPERM);
     ioctl(libc::TIOCSTI, refused);
     ioctl(libc::TIOCLINUX, refused);
+    // KDSETMODE, KDSKBMODE, PIO_CMAP, VT_ACTIVATE, VT_LOCKSWITCH.
+    for request in [0x4b3a, 0x4b45, 0x4b71, 0x5606, 0x560b] {
+        ioctl(request, refused);
+    }
     ioctl(libc::TIOCCONS, refused);
     ioctl(0x5423, refused); // TIOCSETD
     ioctl(0x894c, refused); // SIOCGSKNS
