@@ -206,6 +206,7 @@ pub fn share(
 }
 
 fn signals() -> std::io::Result<SignalFd> {
+    outgate_sys::process::hear_of_children()?;
     let mut set = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         set.add(signal);

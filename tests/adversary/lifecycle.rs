@@ -100,6 +100,15 @@ lab_tests! {
         }
     }
 
+    fn whoever_starts_a_run_learns_how_it_ended(lab) {
+        let ignores = "import os,signal,sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execvp(sys.argv[1], sys.argv[1:])";
+        for identity in Identity::all() {
+            let sandbox = lab.sandbox(identity).wrap(&["/usr/bin/python3", "-c", ignores]);
+            let outcome = sandbox.run(&["sh", "-c", "exit 3"].map(str::to_owned));
+            assert_eq!(outcome.code, Some(3), "{identity:?} {outcome}");
+        }
+    }
+
     fn a_tree_that_renews_itself_ends_with_the_launcher(lab) {
         for identity in Identity::all() {
             let before = watched(lab, identity);

@@ -162,6 +162,7 @@ pub(super) fn thread_error(source: std::io::Error) -> RunError {
 /// Blocks the signals that the launcher reads, in this thread and all that it starts, and
 /// remembers what was blocked.
 pub(super) fn signals() -> std::io::Result<(SignalFd, SignalMask)> {
+    outgate_sys::process::hear_of_children()?;
     let before = outgate_sys::process::signal_mask()?;
     let mut set = SigSet::empty();
     let ours = [

@@ -178,6 +178,18 @@ pub fn signal(pidfd: BorrowedFd<'_>, signal: i32) -> Result<(), SysError> {
     check(result).map(drop)
 }
 
+/// Has the ends of children be told, whoever started this program: where `SIGCHLD` is ignored,
+/// which execve(2) hands on, the kernel forgets how they ended (wait(2), NOTES).
+///
+/// # Errors
+/// None that a valid call can have.
+pub fn hear_of_children() -> Result<(), SysError> {
+    // SAFETY: the default action runs nothing of ours.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    check(if before == libc::SIG_ERR { -1 } else { 0 })?;
+    Ok(())
+}
+
 /// The calling thread's signal mask, as the kernel keeps it.
 ///
 /// # Errors
