@@ -341,7 +341,12 @@ impl LeftoverSearch {
                 }
             };
             let is_wanted = judge != Judge::Appears || left.change != LeftoverChange::Changed;
-            is_wanted && !is_sample(&left.path, judge) && after.difference(&before).next().is_some()
+            // A guard that is gone is told where there are some.
+            let mut gone = before.difference(&after);
+            let went = matches!(judge, Judge::AllBut(_)) && gone.next().is_some();
+            let mut new = after.difference(&before);
+            let differs = went || new.any(|part| !is_guard(judge, part));
+            is_wanted && !is_sample(&left.path, judge) && differs
         };
         let mut left: Vec<Leftover> = self.candidates.into_iter().filter(runs_more).collect();
         // A package that came with a file with which Python starts is told by that alone.
@@ -374,4 +379,10 @@ fn is_sample(path: &Path, judge: Judge) -> bool {
 fn now() -> Moment {
     let coarse = ClockId::CLOCK_REALTIME_COARSE;
     clock_gettime(coarse).map_or((0, 0), |now| (now.tv_sec(), now.tv_nsec()))
+}
+
+/// Whether a part of agents' settings only takes something from the next agent.
+fn is_guard(judge: Judge, part: &[u8]) -> bool {
+    let guards: [&[u8]; 2] = [b"permissions.deny.", b"permissions.ask."];
+    matches!(judge, Judge::AllBut(_)) && guards.iter().any(|guard| part.starts_with(guard))
 }

@@ -140,9 +140,9 @@ const KINDS: &[Row] = &[
       mkdir .cursor; echo '{\"permissions\":{\"allow\":[\"Shell(*)\"]}}' > .cursor/cli.json",
      &[("agent-settings", ".claude/settings.local.json"), ("agent-settings", ".gemini/settings.json"),
        ("agent-settings", "opencode.json"), ("agent-settings", ".cursor/cli.json")]),
-    ("mkdir -p .claude/commands .claude/skills/s .claude/agents .codex/rules; echo 'allowed-tools: Bash' > .claude/commands/a.md; \
-      echo x > .claude/commands/b.md; echo 'allowed-tools: Bash' > .claude/skills/s/SKILL.md; \
-      echo 'permissionMode: x' > .claude/agents/a.md; echo x > .claude/agents/b.md; echo x > .codex/rules/default.rules",
+    ("mkdir -p .claude/commands .claude/skills/s .claude/agents .codex/rules; printf -- '---\\nallowed-tools: Bash\\n---\\n' > .claude/commands/a.md; \
+      echo x > .claude/commands/b.md; printf -- '---\\nallowed-tools: Bash\\n---\\n' > .claude/skills/s/SKILL.md; \
+      printf -- '---\\npermissionMode: x\\n---\\n' > .claude/agents/a.md; echo x > .claude/agents/b.md; echo x > .codex/rules/default.rules",
      &[("agent-allowance", ".claude/commands/a.md"), ("agent-allowance", ".claude/skills/s/SKILL.md"),
        ("agent-mode", ".claude/agents/a.md"), ("agent-permissions", ".codex/rules/default.rules")]),
     ("mkdir .hg; printf '[paths]\ndefault = x\n[hooks]\nupdate = x\n' > .hg/hgrc; mkdir -p a/.hg; printf '[paths]\ndefault = x\n' > a/.hg/hgrc",

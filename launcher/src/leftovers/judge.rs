@@ -9,6 +9,7 @@ use super::kinds::Judge;
 
 pub(super) mod git;
 mod json;
+mod matter;
 pub(super) mod python;
 mod toml;
 
@@ -92,6 +93,10 @@ pub(super) fn parts(
                     .map(json::Member::text),
             )
         }),
+        Judge::AllBut(harmless) => json::members(&text()).map_or_else(whole, |members| {
+            let is_told = |member: &&json::Member| !is_one_of(&member.path, harmless);
+            texts(members.iter().filter(is_told).map(json::Member::text))
+        }),
         Judge::Editor(harmless) => json::members(&text()).map_or_else(whole, |members| {
             let executes = |member: &&json::Member| !is_look(&member.path, harmless);
             texts(members.iter().filter(executes).map(json::Member::text))
@@ -104,6 +109,9 @@ pub(super) fn parts(
                 Parts::new()
             }
         }),
+        Judge::Matter(harmless) if matter::is_harmless(&text(), harmless) => Parts::new(),
+        Judge::Matter(_) => whole(),
+        Judge::Steps => texts(git::executed_steps(&text())),
         Judge::Mentions(word) if text().contains(word) => whole(),
         Judge::Mentions(_) => Parts::new(),
         Judge::Scripts => json::members(&text()).map_or_else(whole, |members| {
@@ -114,15 +122,10 @@ pub(super) fn parts(
                     .map(json::Member::text),
             )
         }),
-        Judge::Toml(words) => {
-            let items = toml::items(&text());
-            texts(
-                items
-                    .into_iter()
-                    .filter(|item| item.is_named(words))
-                    .map(|item| item.text),
-            )
-        }
+        Judge::Toml(words) => toml::items(&text()).map_or_else(whole, |items| {
+            let named = items.into_iter().filter(|item| item.is_named(words));
+            texts(named.map(|item| item.text))
+        }),
         Judge::Sections(harmless) => texts(outside_sections(&text(), harmless)),
         Judge::Imports => {
             let lines = python::executed(bytes).into_iter();
@@ -211,6 +214,22 @@ fn is_look(path: &[String], harmless: &[&str]) -> bool {
     }
     let name = path.join(".").to_lowercase();
     harmless.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether a member is one of these, or below one of them that has members; a number in a list
+/// is no name.
+fn is_one_of(path: &[String], names: &[&str]) -> bool {
+    let is_number = |part: &&String| part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = path
+        .iter()
+        .filter(|part| !is_number(part))
+        .map(String::as_str)
+        .collect();
+    let name = format!("{}.", parts.join(".").to_lowercase());
+    let is_it = |own: &&str| {
+        name.starts_with(own) && (own.ends_with('.') || name.len() == own.len().saturating_add(1))
+    };
+    names.iter().any(is_it)
 }
 
 fn is_script(member: &json::Member) -> bool {
@@ -327,6 +346,22 @@ mod tests {
         ),
         (Judge::Json(&["hook"]), r#"{"Hooks":{"a":[{"b":"c"}]},}"#, 1),
         (
+            Judge::AllBut(&["model", "ui."]),
+            r#"{"model":"x","UI":{"theme":["a"]}}"#,
+            0,
+        ),
+        (Judge::AllBut(&["model"]), r#"{"model":{"command":"x"}}"#, 1),
+        (
+            Judge::AllBut(&["model", "ui."]),
+            r#"{"modelProvider":1,"uix":{"a":1}}"#,
+            2,
+        ),
+        (
+            Judge::AllBut(&["ui."]),
+            r#"{"ui":{"a":1},"permissions":{"deny":["x"]}}"#,
+            1,
+        ),
+        (
             Judge::Toml(&["notify"]),
             "[projects.\"/a\"]\ntrust_level = \"x\"\n",
             0,
@@ -353,6 +388,89 @@ mod tests {
         ),
         (Judge::Toml(JJ), "[aliases]\nx = [\"util\", \"exec\"]\n", 1),
         (Judge::Toml(JJ), "[ui]\neditor = \"x\"\n", 1),
+        (Judge::Toml(JJ), "a = 1\n  [ui]\neditor = \"x\"\n", 1),
+        (
+            Judge::Toml(JJ),
+            "a = 1\n\tui . \"\\u0065ditor\" = \"x\"\n",
+            1,
+        ),
+        (Judge::Toml(JJ), "ui = {\n editor = \"x\" }\n", 1),
+        (
+            Judge::Toml(&["mcp_servers"]),
+            "x = 1\nmcp_servers.\"a!\".command = \"e\"\n",
+            1,
+        ),
+        (
+            Judge::Toml(&["mcp_servers"]),
+            "[[mcp_servers]]\nx = 1\n[[mcp_servers]]\nx = 2\n",
+            2,
+        ),
+        // What is no TOML here may be some elsewhere.
+        (Judge::Toml(&["mcp_servers"]), "x = 1\nx = 2\n", 1),
+        (Judge::Toml(&["path"]), "nightly-2026-01-01\n", 0),
+        (
+            Judge::Steps,
+            "pick 1234 words exec\n# x y\n\nfixup -C 12 a\nbreak\n",
+            0,
+        ),
+        (Judge::Steps, "pick 1\nx ./a\n\texec b\nx\tc\n", 3),
+        (Judge::Steps, "frob 1\n", 1),
+        (
+            Judge::Matter(&["description"]),
+            "no --- here\nhooks: x\n",
+            0,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription: a b\n---\nhooks: x\n",
+            0,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription: |\n  allowed-tools: is text\n---\n",
+            0,
+        ),
+        (
+            Judge::Matter(&["description", "tags"]),
+            "---\ndescription: a\n  goes on\ntags:\n  - b\n---\n",
+            0,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "\u{feff}---\nallowed-tools: x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\n\"allowed\\x2dtools\": x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\n? allowed-tools\n: x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\n{allowed-tools: x}\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "--- {allowed-tools: x}\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription:\n  hooks: x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription: &a x\n---\n",
+            1,
+        ),
+        (Judge::Matter(&["description"]), "---\ndescription: a\n", 1),
         (Judge::Imports, "/some/path\n", 0),
         (Judge::Imports, "import os; os.system('x')\n", 1),
         (

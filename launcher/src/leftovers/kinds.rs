@@ -26,12 +26,19 @@ pub(super) enum Judge {
     Attributes,
     /// Members of a JSON document in whose path one of these words stands, in small letters.
     Json(&'static [&'static str]),
+    /// Members of a JSON document whose path is none of these, in small letters, nor below one
+    /// that ends with a full stop; those that went as well.
+    AllBut(&'static [&'static str]),
     /// Members of a JSON document whose path begins with none of these, in small letters.
     Editor(&'static [&'static str]),
     /// All of a JSON document that says so.
     Says(&'static str),
     /// All of it, where this stands in it.
     Mentions(&'static str),
+    /// All of a Markdown file, where its front matter has keys beside these.
+    Matter(&'static [&'static str]),
+    /// Steps of a rebase that execute, or that nobody knows.
+    Steps,
     /// Scripts that package managers run by themselves.
     Scripts,
     /// Items of a TOML document in whose name one of these words stands.

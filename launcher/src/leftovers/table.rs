@@ -64,14 +64,24 @@ const EDITOR: &[&str] = &[
     "extensions.recommendations", "extensions.unwantedrecommendations",
 ];
 
-/// Words of settings of agents that name what is executed, or decide whether somebody is asked.
+/// Members of agents' settings, in small letters, that start nothing, allow nothing and take no
+/// guard away: how it looks, what it remembers, which model. All below a name with a full stop
+/// at its end; of all others the value alone. Agents gain settings by the week, so that a list of
+/// those that execute would always be too short.
 #[rustfmt::skip]
-const AGENT: &[&str] = &[
-    "hook", "env", "helper", "statusline", "mcp", "command", "defaultmode", "plugin",
-    "marketplace", "refresh", "bypass", "skipdangerous", "sandbox", "yolo", "autoaccept",
-    "approval", "notify", "trust", "extension", "tooldiscovery", "toolcall",
-    "permissions.allow", "permissions.additional", "permission.", "allowedtools", "allowed_tools",
-    "allowlist", "tools.allowed", "toolpermissions",
+const AGENT_HARMLESS: &[&str] = &[
+    "$schema", "$version", "version", "model", "small_model", "theme", "language", "verbose", "username",
+    "includecoauthoredby", "cleanupperioddays", "alwaysthinkingenabled", "effortlevel", "fastmode",
+    "outputstyle", "spinnertipsenabled", "autoupdates", "autoupdateschannel", "autoupdate", "share",
+    "prefersreducedmotion", "terminalprogressbarenabled", "showturnduration", "companyannouncements.",
+    "attribution.", "ui.", "tui.", "keybinds.", "privacy.", "telemetry.", "usagestatisticsenabled",
+    "general.vimmode", "general.previewfeatures", "general.disableautoupdate", "general.checkpointing.",
+    "model.", "context.filename", "contextfilename", "instructions.", "selectedauthtype",
+    "security.auth.selectedtype", "ide.hasseennudge", "hasseenideintegrationnudge", "output.format",
+    "hidetips", "hidebanner", "vimmode", "preferrededitor", "maxsessionturns", "layout",
+    "banner", "render_markdown", "screen_reader", "beep", "staff", "last_logged_in_user.",
+    "logged_in_users.", "firstlaunchat", "asked_setup_terminals.", "options.tui.", "options.debug",
+    "amp.showcosts", "amp.notifications.enabled", "amp.terminal.theme",
 ];
 
 /// The same of files that agents write as they go: only what starts programs.
@@ -85,10 +95,30 @@ const AGENT_STATE: &[&str] = &[
     "bypass",
 ];
 
+/// Keys of an agent's, a command's or a skill's front matter by which it may do nothing that
+/// it might not without them.
+const MATTER: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "argument-hint",
+    "model",
+    "color",
+    "version",
+    "license",
+    "author",
+    "category",
+    "tags",
+    "temperature",
+    "mode",
+    "tools",
+    "disable-model-invocation",
+    "user-invocable",
+];
+
 /// Items of jj's settings that name programs, or what words of the user's stand for.
 pub(super) const JJ: &[&str] = &[
-    "[aliases",
-    "aliases.",
+    ".aliases.",
     "editor",
     "pager",
     "tool",
@@ -116,7 +146,7 @@ pub(super) const KINDS: &[LeftoverKind] = &[
     plain(GIT_ATTRIBUTES, ("attributes that hand files to a program", "git runs it"),
         Judge::Attributes, &[".gitattributes", "@git/info/attributes", ".config/git/attributes"]),
     plain("git-steps", ("steps of a rebase that execute", "git runs them when it goes on"),
-        Judge::Mentions("exec"), &["@git/rebase-merge/git-rebase-todo", "@git/sequencer/todo"]),
+        Judge::Steps, &["@git/rebase-merge/git-rebase-todo", "@git/sequencer/todo"]),
     plain(GIT_PROGRAM, ("program that settings of git name", "git runs it"), Judge::Whole, &[]),
     secret(plain("hg-settings", ("settings of Mercurial that execute", "hg runs them"),
         Judge::Sections(&["paths"]), &[".hg/hgrc", ".hg/hgrc-not-shared", ".hgrc", ".config/hg/hgrc"])),
@@ -154,7 +184,7 @@ pub(super) const KINDS: &[LeftoverKind] = &[
         Judge::Whole, &["devcontainer.json", ".devcontainer.json", ".devcontainer/*",
           ".devcontainer/*/*", ".gitpod.yml", ".gitpod.Dockerfile", ".devfile.yaml"]),
     secret(plain("agent-settings", ("agent settings that execute", "the next agent runs them"),
-        Judge::Json(AGENT), &[".claude/settings*.json", ".gemini/settings.json",
+        Judge::AllBut(AGENT_HARMLESS), &[".claude/settings*.json", ".gemini/settings.json",
           ".qwen/settings.json", ".cursor/cli.json", ".cursor/hooks.json", "opencode.json",
           "opencode.jsonc", ".opencode/opencode.json", ".config/opencode/opencode.json",
           ".copilot/config.json", ".crush.json", "crush.json", ".factory/settings.json",
@@ -163,9 +193,10 @@ pub(super) const KINDS: &[LeftoverKind] = &[
         Judge::Whole, &[".continue/permissions.yaml", ".codex/rules/*", ".gemini/policies/*",
           ".gemini/trustedFolders.json", ".qwen/trustedFolders.json"]),
     plain("agent-allowance", ("command or skill that allows itself tools", "the next agent uses them unasked"),
-        Judge::Mentions("allowed-tools"), &[".claude/commands/*", ".claude/commands/*/*", ".claude/skills/*/*"]),
+        Judge::Matter(MATTER), &[".claude/commands/*", ".claude/commands/*/*", ".claude/commands/*/*/*",
+          ".claude/commands/*/*/*/*", ".claude/skills/*/*", ".claude/skills/*/*/*"]),
     plain("agent-mode", ("agent with a mode of its own", "the next agent works in it"),
-        Judge::Mentions("permission"), &[".claude/agents/*", ".opencode/agent/*", ".opencode/agents/*"]),
+        Judge::Matter(MATTER), &[".claude/agents/*", ".claude/agents/*/*", ".opencode/agent/*", ".opencode/agents/*"]),
     secret(plain("agent-state", ("servers or hooks in an agent's state", "the next agent runs them"),
         Judge::Json(AGENT_STATE), &[".claude.json"])),
     secret(plain("codex-settings", ("servers or hooks of codex", "the next agent runs them"),

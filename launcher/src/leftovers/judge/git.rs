@@ -288,6 +288,45 @@ pub(super) fn driven(text: &str, drivers: &Drivers) -> Vec<String> {
     lines.filter(hands).map(str::to_owned).collect()
 }
 
+/// First words of the steps of a rebase, a cherry-pick or a revert that run nothing
+/// (git-rebase(1), "Interactive mode").
+const STEPS: [&str; 24] = [
+    "pick",
+    "p",
+    "reword",
+    "r",
+    "edit",
+    "e",
+    "squash",
+    "s",
+    "fixup",
+    "f",
+    "drop",
+    "d",
+    "label",
+    "l",
+    "reset",
+    "t",
+    "merge",
+    "m",
+    "update-ref",
+    "u",
+    "break",
+    "b",
+    "noop",
+    "revert",
+];
+
+/// The steps that execute something, or that this does not know.
+pub(super) fn executed_steps(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim);
+    let is_told = |line: &&str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        !word.is_empty() && !word.starts_with('#') && !STEPS.contains(&word)
+    };
+    lines.filter(is_told).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

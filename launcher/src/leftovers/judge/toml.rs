@@ -1,62 +1,51 @@
-//! TOML to items, line by line: enough to say under which names something stands. What spans
-//! lines belongs to the item that it follows. Pure.
+//! TOML to items: the names under which a value stands, and the value. Pure.
 
-/// One item, or what stands before the first.
+use toml::{Table, Value};
+
+/// One value of a document.
 #[derive(Debug)]
 pub(super) struct TomlItem {
-    section: String,
+    /// Its names from the outside in, each between full stops: `.ui.editor.`.
+    name: String,
     pub(super) text: String,
 }
 
 impl TomlItem {
-    /// Whether one of the words stands in its names, or anywhere in it where its names or
-    /// values hide some.
+    /// Whether one of the words stands in its names.
     pub(super) fn is_named(&self, words: &[&str]) -> bool {
-        let key = self.text.split('=').next().unwrap_or_default();
-        let is_hidden = self.text.contains('{') || key.contains('\\');
-        super::holds(&self.section, words)
-            || self.section.contains('\\')
-            || super::holds(if is_hidden { &self.text } else { key }, words)
-            || key.contains('\\')
+        super::holds(&self.name, words)
     }
 }
 
-/// The items of a document.
-pub(super) fn items(text: &str) -> Vec<TomlItem> {
-    let mut section = String::new();
-    let mut items: Vec<TomlItem> = Vec::new();
-    for line in text.lines().map(str::trim_end) {
-        let trimmed = line.trim_start();
-        if trimmed.is_empty() || trimmed.starts_with('#') {
-            continue;
-        }
-        let is_header = trimmed.starts_with('[') && !line.starts_with([' ', '\t']);
-        if is_header {
-            trimmed.clone_into(&mut section);
-            continue;
-        }
-        match items.last_mut() {
-            Some(item) if !begins(trimmed) => {
-                item.text.push('\n');
-                item.text.push_str(line);
+/// The items of a document; `None` where it is none: whoever reads it may take it for one.
+pub(super) fn items(text: &str) -> Option<Vec<TomlItem>> {
+    let mut items = Vec::new();
+    if is_one_word(text.trim()) {
+        return Some(items);
+    }
+    let table: Table = text.trim_start_matches('\u{feff}').parse().ok()?;
+    // Nesting is bounded by the parser.
+    let mut open: Vec<(String, Value)> = vec![(String::new(), Value::Table(table))];
+    while let Some((name, value)) = open.pop() {
+        match value {
+            Value::Table(table) if !table.is_empty() => {
+                let members = table.into_iter().rev();
+                open.extend(members.map(|(key, value)| (format!("{name}.{key}"), value)));
             }
-            _ => items.push(TomlItem {
-                section: section.clone(),
-                text: trimmed.to_owned(),
+            Value::Array(list) if list.iter().any(Value::is_table) => {
+                open.extend(list.into_iter().rev().map(|value| (name.clone(), value)));
+            }
+            value => items.push(TomlItem {
+                text: format!("{} = {value}", name.trim_start_matches('.')),
+                name: format!("{name}."),
             }),
         }
     }
-    for item in &mut items {
-        let text = format!("{} {}", item.section, item.text);
-        text.trim_start().clone_into(&mut item.text);
-    }
-    items
+    Some(items)
 }
 
-/// Whether a line looks like a key and a value.
-fn begins(line: &str) -> bool {
-    line.split_once('=').is_some_and(|(key, _)| {
-        let is_key = |c: char| c.is_alphanumeric() || "-_.\"' \\".contains(c) || !c.is_ascii();
-        !key.trim().is_empty() && key.chars().all(is_key)
-    })
+/// Whether a text is one name, as `rust-toolchain` may be.
+fn is_one_word(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_sign)
 }
