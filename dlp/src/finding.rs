@@ -207,6 +207,17 @@ impl fmt::Display for Unscanned {
     }
 }
 
+/// The half of a pair of keys that is sent: it may go to its issuer where the half that signs
+/// stands nowhere beside it, so that all parts of such a head are to be looked at together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PairHalf {
+    /// There is none.
+    #[default]
+    None,
+    /// It is shown as its issuer reads it.
+    Shown,
+}
+
 /// What a scan of small parts says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScanReport {
@@ -217,6 +228,8 @@ pub struct ScanReport {
     /// Whether the target holds a value, also one that may go there: it should
     /// not be written down.
     pub holds: bool,
+    /// Of a head, whether an id was shown without the half that signs.
+    pub half: PairHalf,
 }
 
 impl ScanReport {
@@ -236,6 +249,9 @@ impl ScanReport {
         }
         self.unscanned = self.unscanned.take().or(other.unscanned);
         self.holds |= other.holds;
+        if other.half == PairHalf::Shown {
+            self.half = PairHalf::Shown;
+        }
     }
 }
 

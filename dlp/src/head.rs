@@ -6,7 +6,9 @@ use std::cell::OnceCell;
 use crate::decode::layer::{Layer, LayerExtent};
 use crate::destination::ScanDestination;
 use crate::detector::Tier;
-use crate::finding::{CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, ScanReport, Unscanned};
+use crate::finding::{
+    CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, PairHalf, ScanReport, Unscanned,
+};
 use crate::limits;
 use crate::pieces::{self, Age, JoinedText, PieceSource, Side, StreamEntry};
 use crate::place::{Joined, MessagePart, Place, PlaceKind};
@@ -40,23 +42,25 @@ pub(crate) fn scan(
 ) -> ScanReport {
     let to = (destination, kind(parts));
     // Beside content nothing is shown.
-    let (rest, is_shown) = match to.1 {
+    let left = match to.1 {
         PlaceKind::Head => shown::rest(rules, destination.host, parts),
-        _ => (
-            parts.iter().map(|part| part.bytes.to_vec()).collect(),
-            false,
-        ),
+        _ => shown::HeadRest {
+            parts: parts.iter().map(|part| part.bytes.to_vec()).collect(),
+            in_target: false,
+            half: PairHalf::None,
+        },
     };
     let rest: Vec<MessagePart<'_>> = parts
         .iter()
-        .zip(&rest)
+        .zip(&left.parts)
         .map(|(part, bytes)| MessagePart {
             place: part.place.clone(),
             bytes,
         })
         .collect();
     let mut report = each(rules, to, &rest);
-    report.holds = report.holds || is_shown;
+    report.holds = report.holds || left.in_target;
+    report.half = left.half;
     report
 }
 
@@ -301,6 +305,7 @@ fn look(
     let unscanned = state.unscanned();
     ScanReport {
         holds: state.settled > 0 || unscanned.is_some() || !state.warnings.is_empty(),
+        half: PairHalf::None,
         findings: std::mem::take(&mut state.warnings),
         unscanned,
     }

@@ -76,8 +76,8 @@ pub use detector_own::OwnDetector;
 pub use detector_sample::expand as sample;
 pub use detector_set::{DetectorError, Detectors};
 pub use finding::{
-    Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, ScanReport, Stop, Unscanned,
-    UnscannedReason,
+    Action, CANARY, Checked, Finding, KNOWN_KEY, KNOWN_VALUE, PairHalf, ScanReport, Stop,
+    Unscanned, UnscannedReason,
 };
 pub use known::{KnownBuilder, KnownMatch, KnownNature, KnownValue, KnownValues, Unfit};
 pub use known_forms::KnownForm;

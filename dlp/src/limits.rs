@@ -180,6 +180,9 @@ pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 /// front.
 pub(crate) const TURNED_LOOK_BYTES: usize = 512;
 
+/// Bytes of text that chance makes at the end of hardly any run.
+pub(crate) const TURNED_TEXT_BYTES: usize = 20;
+
 /// Bytes of a mark that chance makes at the end of hardly any run.
 pub(crate) const TURNED_MARK_BYTES_MIN: usize = 3;
 

@@ -20,6 +20,16 @@ pub(crate) enum MadeMark {
     Kept(usize),
 }
 
+/// Whether bytes begin a text, or a name that is filled up with zeros: an archive of short
+/// texts (tar(5)), of which zeros are kept once.
+fn begins_as_text(bytes: &[u8]) -> bool {
+    let is_sign = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let is_filled = bytes.first().is_some_and(u8::is_ascii_graphic);
+    bytes
+        .iter()
+        .all(|byte| is_sign(byte) || (is_filled && *byte == 0))
+}
+
 /// Texts that were made, in the order in which they began.
 #[derive(Default)]
 pub(crate) struct MadeTexts {
@@ -32,9 +42,8 @@ impl MadeTexts {
     pub(crate) fn keep(&mut self, mark: &mut MadeMark, trail: &Trail, bytes: &[u8]) {
         if *mark == MadeMark::Unknown {
             let begin = bytes.get(..BEGIN_BYTES).unwrap_or(bytes);
-            let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
             let has_room = self.texts.len() < limits::MADE_TEXTS_MAX;
-            *mark = if trail.is_coded() && has_room && begin.iter().all(is_text) {
+            *mark = if trail.is_coded() && has_room && begins_as_text(begin) {
                 self.texts.push(Vec::new());
                 MadeMark::Kept(self.texts.len().saturating_sub(1))
             } else {
@@ -45,11 +54,18 @@ impl MadeTexts {
             return;
         };
         if let Some(text) = self.texts.get_mut(number) {
-            let room = limits::MADE_TEXT_BYTES_MAX.saturating_sub(text.len());
+            let known = text.len();
+            let room = limits::MADE_TEXT_BYTES_MAX.saturating_sub(known);
             let room = room.min(limits::MADE_BYTES_MAX.saturating_sub(self.bytes));
-            let more = bytes.get(..room).unwrap_or(bytes);
-            text.extend_from_slice(more);
-            self.bytes = self.bytes.saturating_add(more.len());
+            for byte in bytes {
+                if text.len() >= known.saturating_add(room) {
+                    break;
+                }
+                if *byte != 0 || text.last() != Some(&0) {
+                    text.push(*byte);
+                }
+            }
+            self.bytes = self.bytes.saturating_add(text.len().saturating_sub(known));
         }
     }
 
@@ -78,6 +94,12 @@ mod tests {
         made.keep(one, &coded, b"1}");
         made.keep(two, &coded, b"text");
         assert_eq!(made.texts().collect::<Vec<_>>(), [b"{\"a\":1}"]);
+        // A tar(5), of which nobody needs the zeros.
+        let mut archive = MadeMark::default();
+        for part in [&b"xaa\0\0\0\0"[..], &[0; 500], b"text", &[0; 500]] {
+            made.keep(&mut archive, &coded, part);
+        }
+        assert_eq!(made.texts().last(), Some(&b"xaa\0text\0"[..]));
         for _ in 0..limits::MADE_TEXTS_MAX * 2 {
             let mut mark = MadeMark::default();
             made.keep(

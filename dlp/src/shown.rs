@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::confirm::DetectorRule;
 use crate::detector::{Anchor, Text, Tier, Validator};
 use crate::detector_place::{ISSUER, Opened, PathRoute, ShownPlace, Signature};
+use crate::finding::PairHalf;
 use crate::place::{MessagePart, Place};
 use crate::ruleset::Ruleset;
 use crate::signed;
@@ -33,11 +34,20 @@ struct ShownSpot {
     is_pair: bool,
 }
 
-/// The bytes of each part without what is shown there as it should be, and whether one of
-/// the targets held such a value.
-pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[MessagePart<'_>]) -> (Vec<Vec<u8>>, bool) {
+/// What is left of a head.
+pub(crate) struct HeadRest {
+    /// The bytes of each part without what is shown there as it should be.
+    pub(crate) parts: Vec<Vec<u8>>,
+    /// Whether one of the targets held such a value.
+    pub(crate) in_target: bool,
+    /// Whether an id was among it that is shown without the half that signs.
+    pub(crate) half: PairHalf,
+}
+
+/// What is left of a head without what is shown there as it should be.
+pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[MessagePart<'_>]) -> HeadRest {
     let mut rest: Vec<Vec<u8>> = parts.iter().map(|part| part.bytes.to_vec()).collect();
-    let mut in_target = false;
+    let (mut in_target, mut half) = (false, PairHalf::None);
     for rule in rules.shown_at(host) {
         let places = rule.detector.places.iter();
         let is_routed = rule.is_routed(host);
@@ -54,11 +64,18 @@ pub(crate) fn rest(rules: &Ruleset, host: &str, parts: &[MessagePart<'_>]) -> (V
                     };
                     let is_taken = take(rules, (rule, host), (&beside, &spot), own);
                     in_target = in_target || is_taken && part.place == Place::Target;
+                    if is_taken && signature.is_some() {
+                        half = PairHalf::Shown;
+                    }
                 }
             }
         }
     }
-    (rest, in_target)
+    HeadRest {
+        parts: rest,
+        in_target,
+        half,
+    }
 }
 
 /// What stands beside a place: in the part that has it, and in the others.
@@ -93,12 +110,20 @@ impl Beside<'_> {
         };
         let mut others = self.parts.iter().filter(is_other);
         let path = target.split(|byte| *byte == b'?').next();
+        // Whose slashes are between its segments, and of no secret.
+        let is_in_url = |field: &[u8]| {
+            let is_url = memchr::memmem::find(field, b"://").is_some();
+            let mut parts = field.split(|byte| b"/?&=#".contains(byte));
+            is_url && parts.any(|part| signed::holds(secret, &signed::unescaped(part)))
+        };
         let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
         is_signed
             && !in_field
-            && !others.any(|part| signed::holds(secret, part.bytes))
+            && !others.any(|part| signed::holds(secret, part.bytes) || is_in_url(part.bytes))
             && !segments.any(|segment| signed::holds(secret, &signed::unescaped(segment)))
-            && !pairs.iter().any(|(_, value)| signed::holds(secret, value))
+            && !pairs
+                .iter()
+                .any(|(key, value)| signed::holds(secret, key) || signed::holds(secret, value))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::coding::Coding;
 use crate::decode::containers::Declared;
 use crate::decode::layer::{Layer, LayerExtent};
 use crate::destination::ScanDestination;
-use crate::finding::{Finding, ScanReport, Stop, Unscanned};
+use crate::finding::{Finding, PairHalf, ScanReport, Stop, Unscanned};
 use crate::limits;
 use crate::place::{ContentSyntax, Description, Place, PlaceKind};
 use crate::position::ContentPosition;
@@ -246,6 +246,7 @@ impl Stream {
         }
         ScanReport {
             holds: !findings.is_empty(),
+            half: PairHalf::None,
             findings,
             unscanned: self.unscanned(),
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, request};
 use outgate_dlp::{
-    Action, Finding, IssuerPattern, MessagePart, Piece, Place, Ruleset, ScanDestination,
+    Action, Finding, IssuerPattern, MessagePart, PairHalf, Piece, Place, Ruleset, ScanDestination,
     ScanReport, Stream, Unscanned,
 };
 use outgate_policy::{Host, HostName, Inspect, Naming};
@@ -165,12 +165,17 @@ impl SandboxScan {
         } else {
             parts::parts(head, target)
         };
-        let (parts, shown) = self.unseen((&to, target), parts);
-        let report = if parts.is_empty() {
+        let (fresh, shown) = self.unseen((&to, target), &parts);
+        let mut report = if fresh.is_empty() {
             ScanReport::default()
         } else {
-            self.rules.head(&to, &parts)
+            self.rules.head(&to, &fresh)
         };
+        // What was clean before was so without the other half beside it.
+        if report.half == PairHalf::Shown && fresh.len() < parts.len() {
+            report = self.rules.head(&to, &parts);
+        }
+        let parts = fresh;
         // What does not leave is no part of anything that comes later.
         let split = if self.leaves(&report) {
             self.joined(&to, &parts::pieces(head, target))
@@ -187,7 +192,10 @@ impl SandboxScan {
         };
         if report.findings.is_empty() && report.unscanned.is_none() && is_empty(&split) {
             if !is_clean {
-                self.remember((&to, target), (&parts, whole), shown);
+                // A half is looked for again beside all that is new.
+                let is_half = report.half == PairHalf::Shown;
+                let parts = if is_half { &[][..] } else { &parts };
+                self.remember((&to, target), (parts, whole), shown);
             }
             // A head that is not remembered is scanned again.
             if let Ok(mut windows) = lock::held(&self.windows) {
@@ -301,11 +309,11 @@ impl SandboxScan {
     fn unseen<'a>(
         &self,
         (to, target): (&ScanDestination<'_>, &Target),
-        parts: Vec<MessagePart<'a>>,
+        parts: &[MessagePart<'a>],
     ) -> (Vec<MessagePart<'a>>, TargetVisibility) {
         match self.clean.lock() {
             Ok(clean) => (clean.unseen(to, parts), clean.shown(to, target)),
-            Err(_) => (parts, TargetVisibility::Origin),
+            Err(_) => (parts.to_vec(), TargetVisibility::Origin),
         }
     }
 

@@ -218,6 +218,32 @@ lab_tests! {
         }
     }
 
+    fn what_was_clean_before_hides_no_half_of_a_pair(lab) {
+        let thief = thief();
+        let host = "bucket.s3.amazonaws.com";
+        let client = client(host, "AKIA{akid}", "", "");
+        let signed = "-H \"Authorization: AWS4-HMAC-SHA256 Credential=$T/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"";
+        for (number, flags) in [&[][..], &["--strict"]].into_iter().enumerate() {
+            for (seed, beside) in ["-H \"x-b: SECRET\" \"$URL/\"", "\"$URL/?b=SECRET\"", "\"$URL/SECRET\"", "-b \"a=SECRET\" \"$URL/\""].iter().enumerate() {
+                let seed = u64::try_from(20 + 4 * number + seed).expect("small");
+                let secret = String::from_utf8(sample("{b62:40}", seed)).expect("letters");
+                let beside = beside.replace("SECRET", &secret);
+                // Each half was clean by itself, in either order.
+                for script in [
+                    format!("curl -sS {signed} \"$URL/\"; curl -sS {signed} \"$URL/other\"; curl -sS {signed} {beside}"),
+                    format!("curl -sS {beside} >/dev/null; curl -sS {signed} {beside}"),
+                ] {
+                    let (_, words) = with(&client, &script);
+                    let outcome = towards(lab, host, flags).run(&words);
+                    let sent = String::from_utf8_lossy(&thief.take()).into_owned();
+                    let together = sent.split("\r\n\r\n").any(|one| one.contains(&secret) && one.contains("Signature="));
+                    assert!(!together, "{script} {flags:?}: {sent}");
+                    assert!(outcome.stdout.contains("outgate denied"), "{script} {flags:?}: {outcome}");
+                }
+            }
+        }
+    }
+
     fn a_name_of_a_customer_is_an_issuer_only_where_a_rule_spells_it_out(lab) {
         let (thief, names) = (thief(), outgate_harness::names::Names::start(vec![std::net::Ipv4Addr::LOCALHOST]));
         for client in CLIENTS.iter().filter(|client| client.host.starts_with("acme.") && !client.host.contains("windows")) {

@@ -66,8 +66,8 @@ const V6: &[(Ipv6Addr, u32, &str)] = &[
         "documentation",
     ),
     (
-        Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
-        128,
+        Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0),
+        32,
         "metadata",
     ),
     (
@@ -154,7 +154,14 @@ fn special_use_v6(address: Ipv6Addr) -> Option<&'static str> {
     {
         return Some(class);
     }
-    let [first, ..] = address.segments();
+    let [first, .., kind, mark, high, low] = address.segments();
+    // Of a tunnel that a router of the network opens (ISATAP, RFC 5214 6.1).
+    if mark == 0x5efe
+        && matches!(kind, 0 | 0x0200)
+        && let Some(class) = special_use_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+    {
+        return Some(class);
+    }
     (!GLOBAL_UNICAST.contains(&first)).then_some("reserved")
 }
 
@@ -247,6 +254,10 @@ mod tests {
             ("2002:a00:1::1", Some("private-use")),
             ("2002:808:808::1", None),
             ("2606:4700::1", None),
+            ("2606:4700::5efe:a00:1", Some("private-use")),
+            ("2606:4700::200:5efe:7f00:1", Some("loopback")),
+            ("2606:4700::5efe:808:808", None),
+            ("fd00::5efe:808:808", Some("unique-local")),
             ("3ffe::1", None),
             ("3fff::1", Some("documentation")),
             ("3fff:1000::1", None),
@@ -255,6 +266,8 @@ mod tests {
             ("fbff::1", Some("reserved")),
             ("fc00::1", Some("unique-local")),
             ("fd00:ec2::254", Some("metadata")),
+            ("fd00:ec2::23", Some("metadata")),
+            ("fd00:ec3::254", Some("unique-local")),
             ("fdff:ffff::1", Some("unique-local")),
             ("fe80::1", Some("link-local")),
             ("febf::1", Some("link-local")),

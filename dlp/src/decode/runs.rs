@@ -186,9 +186,7 @@ impl Finder {
 
     /// Looks at a run that ends there from its end.
     fn turn(&self, scan: &mut Scan<'_>, view: &View<'_>, stop: u64) {
-        if self.alphabet == Alphabet::Base64 {
-            turned::look(scan, view, stop);
-        }
+        turned::look(scan, view, (stop, self.alphabet));
     }
 
     /// Goes on with an open run to its end or that of the bytes.

@@ -68,7 +68,14 @@ fn beside_an_id_stands_a_signature_and_never_the_half_that_signs() {
                     }
                     for own in [&secret, &base64(secret.as_bytes())] {
                         more.push(request.clone().field("x-meta-note", own));
+                        more.push(request.clone().field("cookie", &format!("sid={own}; b=1")));
                     }
+                    let url = format!("https://x.example/a/{}?b", escaped(&secret));
+                    more.push(request.clone().field("referer", &url));
+                    let mut key = request.clone();
+                    let mark = if key.target.contains('?') { '&' } else { '?' };
+                    let _ = write!(key.target, "{mark}{}=1", escaped(&secret));
+                    more.push(key);
                     let mut path = request.clone();
                     path.target.insert_str(0, &format!("/{}", escaped(&secret)));
                     more.push(path);

@@ -5,7 +5,7 @@ use outgate_dlp::{
     Tier, UnscannableAction, UnscannedReason,
 };
 
-use crate::encode::{base64, deflate, gzip, plain_base64, zstd};
+use crate::encode::{base32_capitals, base64, deflate, gzip, plain_base64, zstd};
 use crate::stage::{Dice, ELSEWHERE, rules, sample_of, send};
 
 /// Back to front, and with letters moved by thirteen.
@@ -129,6 +129,38 @@ fn base64_of_what_is_compressed_hides_nothing_back_to_front() {
                             let chain = [Coding::Reversed, Coding::Base64];
                             assert!(found.chain.starts_with(&chain), "{what}: {found}");
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn codings_of_a_text_hide_nothing_back_to_front() {
+    let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
+    let hex = |plain: &[u8]| -> Vec<u8> {
+        let digits = plain.iter().map(|byte| format!("{byte:02x}"));
+        digits.collect::<String>().into_bytes()
+    };
+    let codings: [(&str, &dyn Fn(&[u8]) -> Vec<u8>); 5] = [
+        ("base64", &plain_base64),
+        ("hex", &hex),
+        ("base32", &base32_capitals),
+        ("base64 twice", &|plain| plain_base64(&plain_base64(plain))),
+        ("base64 of hex", &|plain| plain_base64(&hex(plain))),
+    ];
+    for id in ["github-token", "npm-token", "slack-token", "gitlab-token", "pem-private-key"] {
+        let token = sample_of(id, 5);
+        for before in [&b""[..], b"A=b\nTOKEN=", b"{\"words\": 12, \"token\": \""] {
+            let plain = [before, &token, b"\n"].concat();
+            for (name, coded) in codings {
+                let turned: Vec<u8> = coded(&plain).into_iter().rev().collect();
+                let form = [b"a=1&t=", turned.as_slice(), b"&b=2"].concat();
+                for content in [turned, form] {
+                    for lengths in [&[1][..], &[700], &[content.len()]] {
+                        let outcome = send(&default, None, &content, lengths);
+                        assert!(outcome.found().is_some(), "{id} {name} {lengths:?}");
                     }
                 }
             }

@@ -28,10 +28,10 @@ impl Clean {
     pub(super) fn unseen<'a>(
         &self,
         to: &ScanDestination<'_>,
-        parts: Vec<MessagePart<'a>>,
+        parts: &[MessagePart<'a>],
     ) -> Vec<MessagePart<'a>> {
-        let is_new = |part: &MessagePart<'_>| !self.parts.contains(&self.key(to, part));
-        parts.into_iter().filter(is_new).collect()
+        let is_new = |part: &&MessagePart<'_>| !self.parts.contains(&self.key(to, part));
+        parts.iter().filter(is_new).cloned().collect()
     }
 
     /// Was all of this head seen on the way to this host? The head of a client
@@ -146,7 +146,7 @@ mod tests {
         let field = Place::Field("a".to_owned());
         let mut clean = Clean::default();
         clean.add_parts(&to("a.test"), &[part(field.clone(), "x")]);
-        let unseen = |host, place, bytes| clean.unseen(&to(host), vec![part(place, bytes)]).len();
+        let unseen = |host, place, bytes| clean.unseen(&to(host), &[part(place, bytes)]).len();
         assert_eq!(unseen("a.test", field.clone(), "x"), 0);
         assert_eq!(unseen("a.test", field.clone(), "y"), 1);
         assert_eq!(unseen("b.test", field, "x"), 1);

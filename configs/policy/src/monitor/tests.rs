@@ -207,6 +207,7 @@ fn where_a_name_leads_is_judged_whoever_lets_it_through() {
             ("169.254.169.254", false, false),
             ("169.254.170.2", false, false),
             ("fd00:ec2::254", false, false),
+            ("fd00:ec2::23", false, false),
             ("0.0.0.0", false, false),
         ] {
             assert_eq!(
