@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use outgate_handoff::GatewaySetting;
-use outgate_policy::{Context, PathGrant, Policy};
+use outgate_policy::{Context, PathGrant, Policy, SecretSource};
 
 use crate::limits::LINKS_MAX;
 use crate::options::RunOptions;
@@ -92,7 +92,20 @@ pub(crate) fn unwritable(
     options: &RunOptions,
     context: &Context,
 ) -> Result<(), RunError> {
-    unanswered(grants, options.ask_with.as_deref(), context)?;
+    let answers = options.ask_with.as_deref();
+    let answers = answers.map(|line| ("the program of --ask-with".to_owned(), line));
+    let secrets = grants.policy.secrets().iter().filter_map(|secret| {
+        let SecretSource::Command(line) = secret.source() else {
+            return None;
+        };
+        let what = format!("what secret {} comes from", secret.name());
+        Some((what, line.as_str()))
+    });
+    for (what, line) in answers.into_iter().chain(secrets) {
+        if let Some((file, grant)) = named_by(grants, line, context) {
+            return Err(RunError::RunsOutside { what, file, grant });
+        }
+    }
     for file in &options.consulted {
         if let Some(grant) = grants.writable(file) {
             return Err(RunError::Consulted {
@@ -104,23 +117,14 @@ pub(crate) fn unwritable(
     Ok(())
 }
 
-/// The program that answers for the user of a command (`--ask-with`), as far as the words of a
-/// shell name one, is not to be written by it. It is started in `/`: nothing of the working
-/// directory is taken.
-fn unanswered(
-    grants: Grants<'_>,
-    command: Option<&str>,
-    context: &Context,
-) -> Result<(), RunError> {
-    let command = command.unwrap_or_default();
+/// What a command line that is run outside of the confinement names, as far as the words of a
+/// shell do, and that the command may write: the file, and the grant that covers it.
+fn named_by(grants: Grants<'_>, command: &str, context: &Context) -> Option<(String, String)> {
     let command = command.replace("${HOME}", &context.home);
     let command = command.replace("$HOME", &context.home);
     // Whatever quotes and blanks are around it.
     if let Some(grant) = named_in(grants, &command) {
-        return Err(RunError::Answerer {
-            file: grant.to_owned(),
-            grant: grant.to_owned(),
-        });
+        return Some((grant.to_owned(), grant.to_owned()));
     }
     let ends_word = |sign: char| sign.is_whitespace() || "'\"`;|&()<>$={}".contains(sign);
     for word in command.split(ends_word).filter(|word| word.contains('/')) {
@@ -136,13 +140,10 @@ fn unanswered(
         let links = PathWay::of(&path).map_or_else(Vec::new, |way| way.links);
         let mut ways = std::iter::once(path.clone()).chain(links);
         if let Some(grant) = ways.find_map(|way| grants.writable(&way).map(str::to_owned)) {
-            return Err(RunError::Answerer {
-                file: path.display().to_string(),
-                grant,
-            });
+            return Some((path.display().to_string(), grant));
         }
     }
-    Ok(())
+    None
 }
 
 /// The place where the command may write that a command line names.

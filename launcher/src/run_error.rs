@@ -99,9 +99,11 @@ pub enum RunError {
         /// The grant that covers it.
         grant: String,
     },
-    /// The command could answer for its user.
-    #[error("the program of --ask-with, `{file}`, lies where the command may write (`{grant}`)")]
-    Answerer {
+    /// The command could write what is run outside of its confinement.
+    #[error("{what}, `{file}`, lies where the command may write (`{grant}`)")]
+    RunsOutside {
+        /// What it is for.
+        what: String,
         /// The program, or a file that its command line names.
         file: String,
         /// The grant that covers it.
@@ -281,7 +283,7 @@ impl RunError {
             | Self::Moved { .. }
             | Self::Record { .. }
             | Self::Consulted { .. }
-            | Self::Answerer { .. }
+            | Self::RunsOutside { .. }
             | Self::RecordOutput { .. }
             | Self::RecordLost { .. }
             | Self::RecordNames { .. }
@@ -373,9 +375,9 @@ impl RunError {
                 "run in a directory below, or grant less with `-w`; or leave the preset out and \
                  name the host with `-a`"
             }
-            Self::Answerer { .. } => {
-                "keep it elsewhere, as below `~/bin`, and name it by its whole path: it is started \
-                 in `/`, outside of the confinement"
+            Self::RunsOutside { .. } => {
+                "it is run outside of the confinement: keep it elsewhere, as below `~/bin`, and \
+                 name it by its whole path"
             }
             Self::Private { .. } => "set `TMPDIR` to a directory where you may write",
             Self::Secret(SecretError::Reachable { right: "write", .. }) => {

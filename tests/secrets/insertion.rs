@@ -1,7 +1,7 @@
 //! What arrives at the host a secret is for: the value, in the positions the
 //! policy names, byte for byte.
 
-use outgate_harness::lab_tests;
+use outgate_harness::{Identity, lab_tests};
 
 use crate::origin::field;
 use crate::stage::{Stage, TOKEN, VALUE, assert_hidden, base64, bash};
@@ -36,7 +36,7 @@ lab_tests! {
             assert_eq!(field(&request, "authorization"), Some(&*expected), "{secret}");
             assert!(request.starts_with("GET /x HTTP/1.1\r\n"), "{request}");
         }
-        let file = lab.folder("home", outgate_harness::Identity::Own).join("key");
+        let file = lab.folder("home", Identity::Own).join("key");
         std::fs::write(&file, format!("{VALUE}\n")).expect("a file");
         let secret = format!("KEY=file:{}@api.test", file.display());
         let request = one(&stage, &[&secret], FIELD);
@@ -124,6 +124,31 @@ lab_tests! {
         for request in seen {
             assert_eq!(field(&request, "authorization"), Some(VALUE));
         }
+    }
+
+    fn no_command_writes_what_prints_its_secret(lab) {
+        let stage = Stage::new(lab);
+        let project = lab.folder("project of one", Identity::Own);
+        let place = project.display();
+        std::fs::write(project.join("print"), "#!/bin/sh\ntouch ran\n").expect("a program");
+        std::fs::write(project.join("json.py"), "open('ran','w')\n").expect("a module");
+        for line in [
+            "./print".to_owned(),
+            format!("sh '{place}'/print"),
+            format!("cd \"{place}\" && ./absent"),
+        ] {
+            let run = stage.sandbox(&[&format!("KEY=cmd:{line}@api.test")]);
+            let outcome = run.within(project.clone()).run(&bash("echo started"));
+            assert_eq!((outcome.code, &*outcome.stdout), (Some(2), ""), "{line}: {outcome}");
+            let told = "what secret KEY comes from";
+            assert!(outcome.stderr.contains(told), "{line}: {outcome}");
+        }
+        // What takes its modules or settings from where it is started finds nothing of the
+        // command's.
+        let line = "KEY=cmd:python3 -c 'import json; print(16*\"v\")'@api.test";
+        let outcome = stage.sandbox(&[line]).within(project.clone()).run(&bash("echo started"));
+        assert_eq!((outcome.code, &*outcome.stdout), (Some(0), "started\n"), "{outcome}");
+        assert!(!project.join("ran").exists(), "{outcome}");
     }
 
     fn a_value_that_cannot_be_had_or_is_none_stops_the_run(lab) {

@@ -94,12 +94,14 @@ fn bounded(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// What a command line prints within its time. It gets no input, and its errors
-/// go where outgate's do.
+/// go where outgate's do. It is started in `/`: what lies in the working directory, the
+/// command of the run may have written.
 fn printed(line: &str) -> Result<Zeroizing<Vec<u8>>, SecretSourceError> {
     let failed = |error| SecretSourceError::Command(line.to_owned(), error);
     let mut command = Command::new("/bin/sh");
     let mut child = command
         .args(["-c", line])
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .process_group(0)
