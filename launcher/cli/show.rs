@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use outgate_policy::{
-    Arguments, AuditFull, ClientCertificate, DnsPin, DnsServer, HostTenancy, Inspect,
-    InspectDetector, InspectScope, Intercept, KnownHosts, Note, PathGrant, Policy, Precaution,
-    RuleRef, Secret, SecretKind, Switch, Unscannable,
+    Arguments, AuditFull, ClientCertificate, DnsPin, DnsServer, HostTenancy, InspectDetector,
+    InspectScope, Intercept, KnownHosts, Note, PathGrant, Policy, Precaution, Secret, SecretKind,
+    Switch, Unscannable,
 };
-use serde_json::{Value, json};
 
 use crate::policy_options::PRIVATE;
+
+mod as_json;
+
+pub(crate) use as_json::json;
 
 /// What stands for a place where nobody set a value.
 const DEFAULT: &str = "default";
@@ -136,13 +139,17 @@ fn certificates(policy: &Policy) -> Vec<Row> {
 fn secrets(policy: &Policy) -> Vec<Row> {
     let row = |secret: &Secret| {
         let bindings: Vec<&str> = secret.bindings().collect();
-        let what = format!(
+        let mut what = format!(
             "{} from {}{} for {}",
             secret.name(),
             kind(secret),
             secret.source(),
             bindings.join(" and ")
         );
+        let positions = secret.positions();
+        if !positions.is_empty() {
+            let _ = write!(what, ", also in {}", positions.join(", "));
+        }
         Row::new("secret", what, secret.place())
     };
     policy.secrets().iter().map(row).collect()
@@ -206,17 +213,26 @@ fn files(policy: &Policy) -> Vec<Row> {
         ("deny", &files.deny),
     ];
     let row = |kind, grant: &PathGrant| {
+        let is_made = || files.made.iter().any(|made| made.path == grant.path);
         let absent = match (is_absent(grant), grant.optional) {
             (false, _) => "",
+            (true, _) if kind == "write" && is_made() => "  (made when it is missing)",
             (true, true) => "  (not on this machine)",
             (true, false) => "  (missing: a run is refused)",
         };
         Row::new(kind, format!("{}{absent}", path(grant)), &grant.place)
     };
-    lists
+    let granted = lists
         .into_iter()
-        .flat_map(|(kind, list)| list.iter().map(move |grant| row(kind, grant)))
-        .collect()
+        .flat_map(|(kind, list)| list.iter().map(move |grant| row(kind, grant)));
+    // Of what is shipped, the variables are the programs' own.
+    let movable = files.movable.iter();
+    let own = movable.filter(|movable| !movable.place.starts_with("preset `"));
+    let moves = own.map(|movable| {
+        let what = format!("{} to where ${} says", movable.from, movable.to);
+        Row::new("moves", what, &movable.place)
+    });
+    granted.chain(moves).collect()
 }
 
 /// A path as the policy means it: only a run has the private directory.
@@ -357,14 +373,6 @@ fn arguments(policy: &Policy) -> Vec<Row> {
     policy.arguments().iter().map(row).collect()
 }
 
-fn arguments_json(policy: &Policy) -> Vec<Value> {
-    let table = |table: &Arguments| {
-        json!({ "program": table.program, "first": table.first, "unless": table.unless,
-            "text": table.text, "place": *table.place })
-    };
-    policy.arguments().iter().map(table).collect()
-}
-
 /// What the policy tells people.
 fn notes(policy: &Policy) -> Vec<Row> {
     let row = |note: &Note| Row::new("note", note.text.clone(), &note.place);
@@ -379,113 +387,4 @@ fn settings(policy: &Policy) -> Vec<Row> {
             Row::new("set", format!("{key} = {value}"), place)
         })
         .collect()
-}
-
-/// What the policy says about detectors, as one JSON value.
-fn scan_json(policy: &Policy) -> Value {
-    let detectors: Vec<Value> = policy
-        .settings()
-        .inspect_detectors
-        .iter()
-        .map(|own| {
-            let form = own.form.as_ref();
-            json!({
-                "id": own.id, "mode": own.mode.map(Inspect::word), "place": *own.place,
-                "description": form.map(|form| &form.description),
-                "pattern": form.map(|form| &form.pattern),
-                "literals": form.map(|form| &form.literals),
-                "issuers": form.map(|form| &form.issuers),
-                "tenants": form.map(|form| form.tenants.word()),
-            })
-        })
-        .collect();
-    let allowances: Vec<Value> = policy
-        .settings()
-        .inspect_scopes
-        .iter()
-        .map(|own| json!({ "detector": own.detector, "hosts": hosts(own), "place": *own.place }))
-        .collect();
-    json!({ "detectors": detectors, "allowances": allowances })
-}
-
-/// The rules as JSON.
-fn rules_json(policy: &Policy) -> Vec<Value> {
-    let rule = |rule: RuleRef| {
-        let (process, addresses) = policy.limits_of(&rule);
-        json!({
-            "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
-            "place": *rule.place, "process": process, "addresses": addresses,
-            "budget": policy.budget_of(&rule),
-            "inspect": policy.inspect_of(&rule).map(Inspect::word),
-        })
-    };
-    policy.rules().map(rule).collect()
-}
-
-fn notes_json(policy: &Policy) -> Vec<Value> {
-    let note =
-        |note: &Note| json!({ "text": note.text, "unless": note.unless, "place": *note.place });
-    policy.notes().iter().map(note).collect()
-}
-
-/// The policy as one JSON value.
-pub(crate) fn json(policy: &Policy) -> String {
-    let grants = |list: &[PathGrant]| -> Vec<Value> {
-        let grant = |grant: &PathGrant| {
-            json!({ "path": path(grant), "place": *grant.place, "optional": grant.optional,
-                "absent": is_absent(grant) })
-        };
-        list.iter().map(grant).collect()
-    };
-    let files = policy.filesystem();
-    let pins: Vec<Value> = policy
-        .pins()
-        .map(|(host, address)| {
-            let place = policy.place(&format!("pin.{host}"));
-            json!({ "host": host, "address": address, "place": place })
-        })
-        .collect();
-    let secrets: Vec<Value> = policy
-        .secrets()
-        .iter()
-        .map(|secret| {
-            let from = format!("{}{}", kind(secret), secret.source());
-            let hosts: Vec<&str> = secret.bindings().collect();
-            json!({ "name": secret.name(), "from": from, "hosts": hosts, "place": secret.place() })
-        })
-        .collect();
-    let listen: Vec<Value> = policy
-        .listen()
-        .iter()
-        .map(|grant| json!({ "address": grant.address.to_string(), "ports": grant.shown_ports(), "place": *grant.place }))
-        .collect();
-    let values = |prefix: &str, values: Vec<(&'static str, String)>| -> Value {
-        let one = |(key, value): (&str, String)| {
-            let place = policy.place(&format!("{prefix}{key}"));
-            (key.to_owned(), json!({ "value": value, "place": place }))
-        };
-        values.into_iter().map(one).collect()
-    };
-    let environment = policy.environment();
-    let warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
-    let value = json!({
-        "rules": rules_json(policy),
-        "pins": pins,
-        "secrets": secrets,
-        "scan": scan_json(policy),
-        "listen": listen,
-        "files": {
-            "read": grants(&files.read), "write": grants(&files.write), "deny": grants(&files.deny),
-        },
-        "environment": {
-            "pass": environment.pass, "place": policy.place("environment.pass"),
-            "set": environment.set,
-        },
-        "arguments": arguments_json(policy),
-        "limits": values("limits.", limit_values(policy)),
-        "settings": values("", setting_values(policy)),
-        "notes": notes_json(policy),
-        "warnings": warnings,
-    });
-    format!("{value:#}")
 }

@@ -34,6 +34,8 @@ pub struct Filesystem {
     pub deny: Vec<PathGrant>,
     /// Which places lie where a variable of the user's says.
     pub moved: Vec<Moved>,
+    /// Which places a variable of the user's would move, set or not.
+    pub movable: Vec<Movable>,
 }
 
 /// Something writable that is made where it is absent, for this account alone.
@@ -88,6 +90,17 @@ pub struct Moved {
     pub variable: String,
     /// Where what the policy names is kept: absolute and normalised.
     pub path: String,
+    /// Where the policy says so.
+    pub place: Arc<str>,
+}
+
+/// A place that a variable of the user's moves wherever it is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Movable {
+    /// `VARIABLE` or `VARIABLE/REST`: where it is moved to.
+    pub to: String,
+    /// The place as the policy writes it, `~/PLACE`.
+    pub from: String,
     /// Where the policy says so.
     pub place: Arc<str>,
 }

@@ -86,8 +86,8 @@ pub use expected::Expected;
 pub use facts::{AddressSource, Facts, Peer, Process, Scheme};
 pub use flag::rule_of;
 pub use grant::{
-    Arguments, Environment, Filesystem, Limits, ListenGrant, MadeContent, MadePath, Moved, Note,
-    PathGrant,
+    Arguments, Environment, Filesystem, Limits, ListenGrant, MadeContent, MadePath, Movable, Moved,
+    Note, PathGrant,
 };
 pub use host::{Host, HostError, HostName};
 pub use intent::INSTALL;

@@ -241,6 +241,31 @@ impl Secret {
         self.bindings.iter().map(|binding| binding.text.as_str())
     }
 
+    /// Where in a request it may stand besides fields that carry credentials, as a policy
+    /// writes it; of all its bindings.
+    pub fn positions(&self) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        for places in self.bindings.iter().map(|binding| &binding.places) {
+            match &places.fields {
+                Fields::Credentials => {}
+                Fields::All => words.push("any field".to_owned()),
+                Fields::Named(_, names) => {
+                    words.extend(names.iter().map(|name| format!("field {name}")));
+                }
+            }
+            let others = [
+                ("query", places.query),
+                ("path", places.path),
+                ("content", places.content),
+            ];
+            let allowed = others.iter().filter(|(_, own)| *own == Allowed::Yes);
+            words.extend(allowed.map(|(word, _)| (*word).to_owned()));
+        }
+        words.sort();
+        words.dedup();
+        words
+    }
+
     /// Whether it may go to this host and port at all.
     pub fn is_for(&self, host: &Host, port: u16) -> bool {
         self.at(host, port).next().is_some()

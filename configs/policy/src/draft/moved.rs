@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Draft;
 use crate::expand::{PathFault, expand};
-use crate::grant::Moved;
+use crate::grant::{Movable, Moved};
 use crate::location::At;
 
 /// A place of a document, and where a variable of the user's says that it lies.
@@ -17,6 +17,12 @@ pub(crate) struct Move {
 impl Draft<'_> {
     /// Notes that a place of the document lies below a variable's value, if the user set it.
     pub(crate) fn moving(&mut self, at: At<'_>, (variable, rest): (&str, &str), place: &str) {
+        let to = [variable, rest].join("/");
+        self.policy.filesystem.movable.push(Movable {
+            to: to.trim_end_matches('/').to_owned(),
+            from: place.to_owned(),
+            place: at.place(),
+        });
         let Some(value) = self.context.variables.get(variable) else {
             return;
         };
