@@ -200,6 +200,26 @@ lab_tests! {
         screen.shows("ENDED ");
     }
 
+    fn a_signal_gives_the_terminal_back_as_it_was(lab) {
+        if !is_there("tmux") {
+            return;
+        }
+        let run = started(lab);
+        for signal in ["TERM", "HUP", "INT"] {
+            // The shell tells the program's number, becomes it, and another one says how it ended.
+            let screen = Screen::start(lab, ("90", "20"), &format!("SIGNAL={signal}"), "agent; stty -a | grep -o ' -\\?icanon' | tr -d ' '");
+            screen.shows("watching agent");
+            let pane = screen.call(&["list-panes", "-F", "#{pane_pid}"]).stdout;
+            let words = format!("pkill -{signal} -P {} outgate", pane.trim());
+            let sent = lab.start_bare(Identity::Own, &shell(&words)).finish();
+            assert_eq!(sent.code, Some(0), "{sent}");
+            let said = screen.shows("ENDED 0");
+            assert!(said.contains("\nicanon") || said.starts_with("icanon"), "{signal}: {said}");
+        }
+        run.signal(nix::sys::signal::Signal::SIGTERM);
+        run.finish();
+    }
+
     fn without_a_terminal_or_by_wish_there_are_lines(lab) {
         if !is_there("tmux") {
             return;

@@ -6,10 +6,14 @@
 mod drawn;
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outgate_policy::printable;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::HEAR;
 use super::answer::{GrantKind, RuleKind, Said};
@@ -53,8 +57,16 @@ pub(super) fn serve(desk: Desk) -> Result<(), String> {
     let mut screen = Screen::new(desk, KnownHosts::begin());
     // What is wrong from the beginning is said before anything is drawn over it.
     screen.hear()?;
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&ended)).map_err(broken)?;
+    }
     let mut terminal = ratatui::try_init().map_err(broken)?;
     let served = loop {
+        // The terminal is given back as it was.
+        if ended.load(Ordering::Relaxed) {
+            break Ok(());
+        }
         if let Err(message) = screen.hear() {
             break Err(message);
         }
