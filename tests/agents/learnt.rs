@@ -40,6 +40,7 @@ lab_tests! {
         let place = |name: &str| folder.join(name).to_string_lossy().into_owned();
         // It fails.
         let outcome = work(&stage, alone(&stage));
+        eprintln!("--- it fails\n{outcome}");
         assert!(!outcome.stdout.contains(RAN), "{outcome}");
         assert!(stage.seen().is_empty(), "{outcome}");
         // It is learnt from, but for what nobody wants.
@@ -51,6 +52,7 @@ lab_tests! {
         stage.seen();
         // It is read and edited: of all that it asked, its model.
         let learnt = fs::read_to_string(&policy).expect("a policy");
+        eprintln!("--- learnt\n{outcome}\n{learnt}");
         let model: Vec<&str> = learnt
             .split("\n\n")
             .filter(|part| part.contains("rule = \"POST https://api.anthropic.com/v1/messages"))
@@ -66,10 +68,12 @@ lab_tests! {
         replay.args(["--allow-changes", "GET *", "--allow-changes", "HEAD *"]);
         let said = replay.output().expect("outgate starts");
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        eprintln!("--- edited to\n{}\n--- replayed\n{said}", model[0]);
         assert!(!said.contains("POST https://api.anthropic.com/v1/messages"), "{said}");
         // It works with the policy, and reaches its model alone.
         let outcome = work(&stage, alone(&stage).option("-p", &policy));
         assert!(outcome.stdout.contains(RAN), "{outcome}");
+        eprintln!("--- with the policy\n{outcome}");
         assert_eq!(stage.commits(), ["by-the-agent", "first"], "{outcome}");
         let seen = stage.seen();
         let is_model = |host: &str| host == "api.anthropic.com";

@@ -52,6 +52,7 @@ fn travel(stage: &mut Stage<'_>, road: &Road) {
     let place = |name: &str| folder.join(name).to_string_lossy().into_owned();
     // It fails.
     let run = Run::make(stage, stage.sandbox(), road.script);
+    eprintln!("--- it fails\n{}", run.outcome);
     assert!(!run.outcome.stdout.contains(MARK), "denied: {run}");
     assert_eq!(stage.seen().requests, [""; 0], "denied: {run}");
     // It is learnt from.
@@ -68,6 +69,7 @@ fn travel(stage: &mut Stage<'_>, road: &Road) {
     );
     stage.seen();
     let text = fs::read_to_string(&policy).expect("a policy");
+    eprintln!("--- learnt\n{}\n{text}", run.outcome);
     let rules: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("rule = "))
@@ -84,14 +86,17 @@ fn travel(stage: &mut Stage<'_>, road: &Road) {
     fs::write(&policy, text.replace(gone, come)).expect("a policy");
     // The old decisions stay as they were.
     let said = replayed(stage, &policy, &record);
+    eprintln!("--- edited: `{gone}` is `{come}`; replayed\n{said}");
     assert!(said.contains(" 0 now denied, 0 now allowed, "), "{said}");
     // It runs with the policy, and nothing beyond it does.
     let run = Run::make(stage, stage.sandbox().option("-p", &policy), road.script);
+    eprintln!("--- with the policy\n{}", run.outcome);
     assert!(run.outcome.stdout.contains(MARK), "allowed: {run}");
     assert_eq!(run.outcome.stderr, "", "no complaint: {run}");
     stage.seen();
     let beyond = format!("curl -sS -o got -w '%{{http_code}}' {}", road.beyond);
     let run = Run::make(stage, stage.sandbox().option("-p", &policy), &beyond);
+    eprintln!("--- beyond it\n{}", run.outcome);
     assert!(run.outcome.stdout.contains("403"), "beyond: {run}");
     assert_eq!(stage.seen().requests, [""; 0], "beyond: {run}");
 }

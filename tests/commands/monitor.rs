@@ -111,7 +111,7 @@ lab_tests! {
             let archive = read(&["audit", "export", "--format", "har"]).stdout;
             assert!(archive.matches(r#""monitor":"deny""#).count() >= 3, "{archive}");
             let summary = read(&["audit", "summary"]).stdout;
-            assert!(summary.contains("> **Rules were not enforced.** 1 run only monitored"), "{summary}");
+            assert!(summary.contains("> **Rules were not enforced.** 1 run only monitored or learned"), "{summary}");
             let failed = read(&["audit", "summary", "--format", "json", "--fail-on", "denied"]);
             assert_eq!(failed.status, 1);
             // It is no rule: what is learnt from it are the denials.
@@ -156,6 +156,24 @@ lab_tests! {
             let whole = arrivals.iter().skip(before).any(|one| one.line().contains("/blob"));
             assert_eq!(whole, arrives, "{options:?} {outcome}");
             assert_eq!(outcome.stdout.contains("outgate denied"), !arrives, "{options:?} {outcome}");
+        }
+    }
+
+    fn a_command_reads_that_its_rules_are_not_enforced(lab) {
+        for (option, says) in [
+            (None, None),
+            (Some("--monitor"), Some("this run monitors, and what they deny is let through, but\n  for credentials and private addresses\n")),
+            (Some("--monitor=all"), Some("this run monitors, and what they deny is let through\n")),
+        ] {
+            let mut run = sandbox(lab, Identity::Own);
+            if let Some(option) = option {
+                run = run.flag(option);
+            }
+            let outcome = run.run(&bash("curl -sS http://outgate.invalid/", &[]));
+            assert!(outcome.stdout.contains("Rules:\n"), "{outcome}");
+            let told = outcome.stdout.contains("they are not enforced");
+            assert_eq!(told, says.is_some(), "{option:?} {outcome}");
+            assert!(outcome.stdout.contains(says.unwrap_or_default()), "{option:?} {outcome}");
         }
     }
 

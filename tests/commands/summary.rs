@@ -49,7 +49,7 @@ fn a_summary_says_what_was_reached_denied_and_found() {
     assert_eq!((said.status, said.stderr.as_str()), (0, ""));
     for part in [
         "2 allowed, 3 denied, 1 finding, 0 alarms.",
-        "> **Rules were not enforced.** 1 run only monitored; what rules deny was let through 1 time.",
+        "> **Rules were not enforced.** 1 run only monitored or learned; what rules deny was let through 1 time.",
         "- held back: `GitHub token` in `POST http://b.test/y`",
         "### Denied\n\n- `PUT http://a.test/x` (2 times), by `wget`: `no rule allows it`\n\nTo allow this:\n\n```text\n-a 'PUT http://a.test/x'\n```",
         "### Let through in spite of the rules\n\n- `DELETE http://a.test/x`, by `wget`",
@@ -100,6 +100,13 @@ fn a_pipeline_fails_on_what_it_says_it_fails_on() {
     let denied = chained("r-1", &[START, DENIED, FINISH]);
     let monitored = chained("r-1", &[START, MONITORED, FINISH]);
     let found = chained("r-1", &[START, FOUND, FINISH]);
+    // What was denied was taken out.
+    let altered: Vec<String> = denied
+        .iter()
+        .filter(|line| !line.contains("\"deny\""))
+        .cloned()
+        .collect();
+    assert_eq!(altered.len() + 1, denied.len());
     for (lines, words, status) in [
         (
             &quiet,
@@ -113,6 +120,9 @@ fn a_pipeline_fails_on_what_it_says_it_fails_on() {
         (&found, &["--fail-on", "finding"], 1),
         (&found, &["--fail-on", "denied"], 1),
         (&found, &["--fail-on", "nothing"], 2),
+        (&altered, &["--fail-on", "denied"], 1),
+        (&altered, &["--fail-on", "finding"], 1),
+        (&altered, &[], 0),
     ] {
         assert_eq!(summary(lines, words).status, status, "{words:?}");
     }

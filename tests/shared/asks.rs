@@ -120,7 +120,7 @@ lab_tests! {
         run.wait_for("/y 403.");
         run.say("-s http://b.example:8080/y\n");
         let said = run.wait_for_count("/y 403.", 2);
-        assert_eq!(said.matches("asked, and denied by a person").count(), 2, "{said}");
+        assert_eq!(said.matches("asked, and the answer was no").count(), 2, "{said}");
         // What a rule denies, and what is inside, is never asked.
         for url in ["http://b.example:8080/denied", "http://169.254.169.254/", "http://10.0.0.1:8080/"] {
             run.say(&format!("-s {url}\n"));
@@ -220,7 +220,7 @@ lab_tests! {
         run.wait_for(&format!("{B} 200."));
         run.say("-s http://b.example:8080/y\n");
         let said = run.wait_for("/y 403.");
-        assert!(said.contains("denied by a person"), "{said}");
+        assert!(said.contains("the answer was no"), "{said}");
         run.end_input();
         run.finish();
         // With its run, it is over.

@@ -155,7 +155,7 @@ lab_tests! {
         run.say("-H accept:application/json http://outgate.invalid/proposals/2?wait=30\n");
         run.wait_for("\"state\":\"denied\"");
         run.say("-i -d 'rule=GET http://b.example:8080/y&why=please' http://outgate.invalid/proposals\n");
-        let said = run.wait_for("denied: GET http://b.example:8080/y (asked, and denied by a person)");
+        let said = run.wait_for("denied: GET http://b.example:8080/y (asked, and the answer was no)");
         assert!(said.contains("HTTP/1.1 403"), "{said}");
         assert!(!person.output().contains("3: "), "{}", person.output());
         run.end_input();
@@ -170,7 +170,7 @@ lab_tests! {
                 "proposal 1: so that it builds",
                 "proposal 1 allowed: a person allowed it",
                 "proposal 2: to test",
-                "proposal 2 denied: asked, and denied by a person",
+                "proposal 2 denied: asked, and the answer was no",
             ],
         );
         assert_eq!(audit::text(proposals[0], "target"), "GET http://b.example:8080/x");

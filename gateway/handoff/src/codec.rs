@@ -90,6 +90,7 @@ fn write_ask(w: &mut FrameWriter, ask: &Ask) {
         HoldForm::Refuse => 0,
         HoldForm::Call => 1,
         HoldForm::Connection => 2,
+        HoldForm::Crowded => 3,
     });
 }
 
@@ -101,6 +102,7 @@ fn read_ask(r: &mut FrameReader<'_>) -> Result<Ask, FrameError> {
             0 => HoldForm::Refuse,
             1 => HoldForm::Call,
             2 => HoldForm::Connection,
+            3 => HoldForm::Crowded,
             _ => return Err(FrameError::Value { field: "hold" }),
         },
     })

@@ -175,6 +175,8 @@ pub enum CallQuestion {
 pub enum HoldForm {
     /// Not at all: nobody is there to say one.
     Refuse,
+    /// Not at all: as many wait as may.
+    Crowded,
     /// It is held.
     Call,
     /// Its caller waits for no call (`O_NONBLOCK`): the connection is made, and waits.

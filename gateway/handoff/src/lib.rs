@@ -33,7 +33,7 @@ pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 9;
+pub const PROTOCOL: u16 = 10;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;

@@ -34,6 +34,7 @@ fn process() -> impl Strategy<Value = ProcessFacts> {
 fn hold() -> impl Strategy<Value = HoldForm> {
     prop_oneof![
         Just(HoldForm::Refuse),
+        Just(HoldForm::Crowded),
         Just(HoldForm::Call),
         Just(HoldForm::Connection),
     ]

@@ -37,6 +37,7 @@ pub(crate) fn held(session: &Session, ask: &Ask) -> HeldCall {
     };
     match ask.hold {
         HoldForm::Refuse => HeldCall::Denied(Asked::Nobody),
+        HoldForm::Crowded => HeldCall::Denied(Asked::Crowded),
         HoldForm::Call => HeldCall::Waits(question),
         HoldForm::Connection => match session.open_questions().refuses(&question) {
             None => HeldCall::Redirected,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use http::StatusCode;
-use outgate_policy::{Policy, is_proposable, printable};
+use outgate_policy::{Enforcement, Policy, is_proposable, printable};
 use serde_json::json;
 
 use super::OwnAnswer;
@@ -46,6 +46,7 @@ pub(super) fn page(session: &Session) -> OwnAnswer {
     let denied = session.recorder().recent();
     let is_shared = rules.above().is_some();
     let asks = session.open_questions().are_asked();
+    let (mode, marked) = mode(rules.enforcement());
     let entries = denied.iter().map(|own| {
         json!({
             "subject": own.subject,
@@ -62,6 +63,7 @@ pub(super) fn page(session: &Session) -> OwnAnswer {
     OwnAnswer {
         status: StatusCode::OK,
         json: json!({
+            "mode": mode,
             "rules": rules.collect::<Vec<_>>(),
             "rules_not_shown": more,
             "within_gateway_policy": is_shared,
@@ -76,7 +78,10 @@ pub(super) fn page(session: &Session) -> OwnAnswer {
             &list,
             more,
             &denied,
-            (is_shared.then_some(SHARED), asks.then_some(HOW)),
+            (
+                &[marked, if is_shared { SHARED } else { "" }].concat(),
+                asks.then_some(HOW),
+            ),
         ),
         about: None,
     }
@@ -85,11 +90,31 @@ pub(super) fn page(session: &Session) -> OwnAnswer {
 /// What is said of a run below the policy of a shared gateway.
 const SHARED: &str = "  and of that only what the policy of the shared gateway allows\n";
 
+/// How the rules hold: a word, and what is said of them where they are not enforced.
+fn mode(enforcement: Enforcement) -> (&'static str, &'static str) {
+    match enforcement {
+        Enforcement::Enforced => ("enforced", ""),
+        Enforcement::Learning => (
+            "learning",
+            "  they are not enforced: this run learns, and everything public is let through\n",
+        ),
+        Enforcement::Monitor => (
+            "monitor",
+            "  they are not enforced: this run monitors, and what they deny is let through, but\n  \
+             for credentials and private addresses\n",
+        ),
+        Enforcement::MonitorAll => (
+            "monitor-all",
+            "  they are not enforced: this run monitors, and what they deny is let through\n",
+        ),
+    }
+}
+
 fn text(
     rules: &[ShownRule],
     more: usize,
     denied: &[RecentDenial],
-    (shared, how): (Option<&str>, Option<&str>),
+    (after, how): (&str, Option<&str>),
 ) -> String {
     let mut out = "outgate decides what leaves this run.\n\nRules:\n".to_owned();
     for rule in rules {
@@ -105,7 +130,7 @@ fn text(
     if more > 0 {
         let _ = writeln!(out, "  and {more} more");
     }
-    out.push_str(shared.unwrap_or_default());
+    out.push_str(after);
     out.push_str("\nDenied lately, the newest first:\n");
     for own in denied {
         let _ = writeln!(out, "  {}: {}", own.subject, own.because);

@@ -34,7 +34,7 @@ impl Asked {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Granted => "asked, and what was granted does not allow it",
-            Self::Denied => "asked, and denied by a person",
+            Self::Denied => "asked, and the answer was no",
             Self::Nobody => "nobody is there to ask (`outgate approve` answers)",
             Self::Late => "asked, no answer yet; try again",
             Self::Crowded => "too many questions wait for an answer; try again",

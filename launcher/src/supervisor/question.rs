@@ -192,8 +192,11 @@ impl Supervisor<'_> {
     /// RACE: `O_NONBLOCK` is the command's to change at any time. What it says of a moment
     /// decides how its own call waits, and nothing else.
     pub(super) fn hold_form(&self, want: &Want) -> HoldForm {
-        if !self.people.are_there() || self.asked.len() >= self.room.calls / 2 {
+        if !self.people.are_there() {
             return HoldForm::Refuse;
+        }
+        if self.asked.len() >= self.room.calls / 2 {
+            return HoldForm::Crowded;
         }
         match want {
             Want::Connect(call) => hold_by(call.socket.blocking()),

@@ -194,7 +194,7 @@ pub(crate) struct Summary {
     /// The form
     #[arg(long, value_name = "FORM", default_value = "markdown")]
     pub(crate) format: SummaryFormat,
-    /// End with status 1 when there is any of these
+    /// End with status 1 when there is any of these, or when the record was altered
     #[arg(long = "fail-on", value_name = "WHAT")]
     pub(crate) fail_on: Vec<FailOn>,
     /// Write it to FILE instead of standard output, in the place of what is there

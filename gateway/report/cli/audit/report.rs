@@ -104,13 +104,15 @@ pub(crate) fn summary(options: &Summary, records: Option<&Path>) -> Result<ExitC
     let mut sheet = Sheet::new(options.output.as_deref())?;
     sheet.line(text.trim_end())?;
     sheet.finish()?;
+    // Nothing is told by an altered record, least of all that nothing happened.
+    let altered = gathered.judge.faults_in_all > 0 && !options.fail_on.is_empty();
     let sum = &gathered.model.sum;
     let found = &gathered.model.found;
     let has = |what: &FailOn| match what {
         FailOn::Denied => sum.denied > 0 || sum.passed > 0,
         FailOn::Finding => found.findings_in_all > 0 || found.alarms_in_all > 0,
     };
-    Ok(if options.fail_on.iter().any(has) {
+    Ok(if altered || options.fail_on.iter().any(has) {
         ExitCode::from(FAILED)
     } else {
         ExitCode::SUCCESS

@@ -42,8 +42,8 @@ pub(super) struct Model {
     pub(super) timeline: Timeline,
     pub(super) denials: Denials,
     pub(super) found: Found,
-    /// Runs that monitored.
-    pub(super) monitored_runs: u64,
+    /// Runs whose rules were not enforced: they monitored or learned.
+    pub(super) unenforced_runs: u64,
     /// How often other rules came into force.
     pub(super) policies: u64,
     /// Budgets that are nearly spent: when, to whom, and how much.
@@ -143,7 +143,7 @@ impl Default for Model {
             timeline: Timeline::default(),
             denials: Denials::default(),
             found: Found::default(),
-            monitored_runs: 0,
+            unenforced_runs: 0,
             policies: 0,
             budgets: Vec::new(),
             left: Vec::new(),
@@ -174,8 +174,8 @@ impl Model {
             self.span = Some((first.min(record.at()), last.max(record.at())));
         }
         let mode = record.mode.as_deref().unwrap_or_default();
-        if mode.starts_with("monitor") {
-            self.monitored_runs = self.monitored_runs.saturating_add(1);
+        if !mode.is_empty() {
+            self.unenforced_runs = self.unenforced_runs.saturating_add(1);
         }
         if record.kind == Kind::Policy {
             self.policies = self.policies.saturating_add(1);

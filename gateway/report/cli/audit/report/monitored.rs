@@ -13,12 +13,14 @@ const ROWS_MAX: usize = 40;
 
 /// Before everything else: these rules were not enforced.
 pub(super) fn banner(html: &mut Html, model: &Model) {
-    if model.monitored_runs == 0 && model.denials.passed.is_empty() {
+    if model.unenforced_runs == 0 && model.denials.passed.is_empty() {
         return;
     }
     html.raw("<section class=\"card monitored\" aria-label=\"Monitor\">\n<h2>Rules were not enforced</h2>\n<p>");
-    html.text(&counted(model.monitored_runs, "run", "runs"));
-    html.raw(" only monitored (<code>--monitor</code>). What rules deny was let through ");
+    html.text(&counted(model.unenforced_runs, "run", "runs"));
+    html.raw(
+        " only monitored (<code>--monitor</code>) or learned. What rules deny was let through ",
+    );
     html.text(&counted(model.sum.passed, "time", "times"));
     html.raw(" and is marked <span class=\"badge passed\">monitored</span>.</p>\n</section>\n");
 }

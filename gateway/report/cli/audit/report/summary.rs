@@ -112,7 +112,7 @@ fn alarms(model: &Model) -> impl Iterator<Item = (String, String)> + '_ {
 /// Whether rules were not enforced.
 fn is_monitored(gathered: &Gathered) -> bool {
     let model = &gathered.model;
-    model.monitored_runs > 0 || model.sum.passed > 0
+    model.unenforced_runs > 0 || model.sum.passed > 0
 }
 
 /// Text that no runner of pipelines takes for one of its commands: those stand behind `##`

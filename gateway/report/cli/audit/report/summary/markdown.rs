@@ -22,8 +22,8 @@ pub(in crate::audit::report) fn markdown(gathered: &Gathered) -> String {
     if is_monitored(gathered) {
         lines.push(String::new());
         lines.push(format!(
-            "> **Rules were not enforced.** {} only monitored; what rules deny was let through {}.",
-            counted(model.monitored_runs, "run", "runs"),
+            "> **Rules were not enforced.** {} only monitored or learned; what rules deny was let through {}.",
+            counted(model.unenforced_runs, "run", "runs"),
             counted(model.sum.passed, "time", "times"),
         ));
     }
