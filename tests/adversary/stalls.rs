@@ -50,7 +50,7 @@ def drain(c):
 full=[]
 for _ in range(3):
     c=connect(); c.setblocking(False); stuck=0
-    while stuck<20:
+    while stuck<4:
         try: c.send(b'y'*4096)
         except BlockingIOError: break
         time.sleep(.002); stuck=stuck+1 if unread(c)>16000 else 0
@@ -59,6 +59,7 @@ for _ in range(3):
         fds=[waits(20) for _ in range(3)]
         try: socket.send_fds(c,[b'along'],[f.fileno() for f in fds])
         except PermissionError: print('refused',flush=True)
+        except TimeoutError: print('full',flush=True)
         # One that ends waits for no socket.
         os.kill(os.getpid(),9)
     os.wait()

@@ -81,7 +81,7 @@ lab_tests! {
             run.wait_for_count("/once 200.", 2);
             run.say("-s http://b.example:8080/run\n-s http://b.example:8080/run\n-s http://b.example:8080/other\n");
             let said = run.wait_for("/other 403.");
-            assert!(said.contains("no rule allows it; asked, and denied"), "{said}");
+            assert!(said.contains("no rule allows it; asked, and the answer was no"), "{said}");
             // What a rule denies, and what is inside, is never asked.
             run.say("-s http://b.example:8080/denied\n-s http://169.254.169.254/run\n-s http://10.0.0.1:8080/run\n");
             run.wait_for("10.0.0.1:8080/run 403.");

@@ -180,7 +180,8 @@ lab_tests! {
         let signal = |signal| for pid in all {
             nix::sys::signal::kill(pid, signal).expect("a gateway");
         };
-        let hello: String = hello(PROTOCOL, BUILD, 1).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hello: Vec<String> = hello(PROTOCOL, BUILD, 1).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hello = hello.concat();
         let socket = gate.socket.to_string_lossy().into_owned();
         // What is sent while the gateway stands still is its alone by the time it goes on.
         signal(nix::sys::signal::Signal::SIGSTOP);

@@ -136,21 +136,31 @@ fn base64_of_what_is_compressed_hides_nothing_back_to_front() {
     }
 }
 
+fn hex(plain: &[u8]) -> Vec<u8> {
+    let digits = plain.iter().map(|byte| format!("{byte:02x}"));
+    digits.collect::<Vec<_>>().concat().into_bytes()
+}
+
+/// What a coding makes.
+type Coded = dyn Fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn codings_of_a_text_hide_nothing_back_to_front() {
     let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
-    let hex = |plain: &[u8]| -> Vec<u8> {
-        let digits = plain.iter().map(|byte| format!("{byte:02x}"));
-        digits.collect::<String>().into_bytes()
-    };
-    let codings: [(&str, &dyn Fn(&[u8]) -> Vec<u8>); 5] = [
+    let codings: [(&str, &Coded); 5] = [
         ("base64", &plain_base64),
         ("hex", &hex),
         ("base32", &base32_capitals),
         ("base64 twice", &|plain| plain_base64(&plain_base64(plain))),
         ("base64 of hex", &|plain| plain_base64(&hex(plain))),
     ];
-    for id in ["github-token", "npm-token", "slack-token", "gitlab-token", "pem-private-key"] {
+    for id in [
+        "github-token",
+        "npm-token",
+        "slack-token",
+        "gitlab-token",
+        "pem-private-key",
+    ] {
         let token = sample_of(id, 5);
         for before in [&b""[..], b"A=b\nTOKEN=", b"{\"words\": 12, \"token\": \""] {
             let plain = [before, &token, b"\n"].concat();
