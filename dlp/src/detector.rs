@@ -150,7 +150,7 @@ pub struct Detector {
     pub cost: Text,
     /// Where the issuer describes the form, or else the credential.
     pub reference: Text,
-    /// Whether the form was confirmed with the issuer's documentation.
+    /// Whether the form was confirmed: by the issuer's words or code, or by public detectors.
     pub confirmed: bool,
     /// One of them stands in every match, in this case.
     pub literals: Texts,

@@ -43,7 +43,7 @@ fn within(text: &[u8]) -> Vec<u8> {
 }
 
 /// Detectors whose form means nothing beside other letters, and why.
-const WORDS: [(&str, &str); 25] = [
+const WORDS: [(&str, &str); 26] = [
     (
         "aws-secret-key",
         "forty signs mean nothing without their label",
@@ -68,6 +68,7 @@ const WORDS: [(&str, &str); 25] = [
     ("elevenlabs-key", "`task_` and a digest"),
     ("firecrawl-key", "two letters and a digest"),
     ("crates-io-token", "three letters of a long word"),
+    ("posthog-token", "words end with `pha_`: alpha_"),
     ("square-token", "`EAAA` is zeros in base 64"),
     ("launchdarkly-key", "`api-` and a UUID"),
     ("btc-wif", "has no mark at all"),

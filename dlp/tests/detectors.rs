@@ -246,11 +246,10 @@ fn every_detector_is_complete() {
     };
     assert!(detectors.len() >= 135, "{}", detectors.len());
     assert!(with(Tier::Strong) >= 90, "{}", with(Tier::Strong));
-    let confirmed = detectors
-        .iter()
-        .filter(|detector| detector.confirmed)
-        .count();
-    assert!(confirmed >= 90, "{confirmed} confirmed");
+    // A form that nobody confirmed is a guess: nothing is refused for it unasked.
+    for detector in detectors.iter().filter(|detector| !detector.confirmed) {
+        assert_eq!(detector.anchor, Anchor::Scan, "{}", detector.id);
+    }
     for detector in detectors.iter() {
         assert!(detector.near_misses.len() >= 2, "{}", detector.id);
         let gated = detector.failure == Failure::Clear;

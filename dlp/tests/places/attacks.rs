@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outgate_dlp::{Detector, Detectors, Ruleset, ScanPolicy, Scope, sample};
+use outgate_dlp::{Anchor, Detector, Detectors, Ruleset, ScanPolicy, Scope, sample};
 
 use crate::request::{
     FORM, JSON, REGISTRY, Request, apart, base64, name, policies, rented, rules, signature,
@@ -221,7 +221,10 @@ fn homes(detector: &Detector) -> Vec<String> {
 /// All that is issued, with a text of each of its kinds.
 pub(crate) fn issued() -> Vec<(Detector, String)> {
     let mut all = Vec::new();
-    for detector in Detectors::shipped().iter() {
+    let shipped = Detectors::shipped();
+    // What runs only where somebody asks for it is refused nowhere by itself.
+    let on = |own: &&Detector| own.anchor != Anchor::Scan;
+    for detector in shipped.iter().filter(on) {
         for template in detector
             .samples
             .iter()
