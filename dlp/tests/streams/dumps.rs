@@ -73,3 +73,23 @@ fn a_dump_in_a_document_of_json_is_read_over_its_lines() {
         }
     }
 }
+
+/// Data that look like numbers, and text that somebody wrote there.
+#[test]
+fn what_a_dump_shows_beside_its_data_is_no_data() {
+    let credential = sample_of("github-token", 4);
+    for column in [
+        "1234567890:AB",
+        ",12,34",
+        "..12 34",
+        "12:34",
+        "\"12\": 34",
+        "12;34",
+    ] {
+        let lines = credential.chunks(16).enumerate().map(|(number, line)| {
+            let pairs = dump(line, 16, |byte| format!("{byte:02x} "));
+            format!("{:08x}: {pairs:<48} {column}\n", 16 * number)
+        });
+        assert_found(lines.collect::<String>().as_bytes(), column);
+    }
+}

@@ -69,6 +69,15 @@ struct DumpLine {
     column: DumpColumn,
 }
 
+impl DumpLine {
+    /// Whether a wide gap stands behind the data of a line that begins with its place and a
+    /// colon: no program writes another before more data there.
+    fn is_behind_data(&self) -> bool {
+        let is_colon = self.offset.is_some_and(|offset| offset.is_colon);
+        is_colon && self.count > 0 && self.gap > self.usual.max(1)
+    }
+}
+
 /// How a line says where it stands.
 #[derive(Clone, Copy)]
 struct Offset {
@@ -173,7 +182,13 @@ impl NumberReader {
             b',' | b'[' | b'{' | b'(' | b'.' | b'+' | b';' | b'&' => self.is_closed = false,
             _ => {}
         }
-        self.line.gap = 0;
+        if self.line.is_behind_data() {
+            self.line.column = DumpColumn::Text;
+        }
+        // What is held stands behind the gap.
+        if self.held.is_none() {
+            self.line.gap = 0;
+        }
     }
 
     /// A word is whole.
