@@ -9,6 +9,7 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod admin;
 mod asks;
 mod crowds;
 mod death;
@@ -24,4 +25,5 @@ mod policies;
 mod registry;
 mod revise;
 mod screens;
+mod service;
 mod undecided;

@@ -27,13 +27,13 @@ pub use limits::{
     LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, POLICY_BYTES_MAX, SETTINGS_MAX,
     SOURCE_CHUNK_BYTES_MAX, SOURCES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX, WORDS_BYTES_MAX,
 };
-pub use settings::GatewaySetting;
+pub use settings::{GatewaySetting, ShareLimit};
 pub use status::{FromRun, GrantRequest, GrantUses, PersonAnswer, Status, ToRun};
 pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 9;
+pub const PROTOCOL: u16 = 10;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;
