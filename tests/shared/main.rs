@@ -21,6 +21,7 @@ mod hostile;
 mod monitor;
 mod opened;
 mod own_origin;
+mod page;
 mod policies;
 mod registry;
 mod revise;
