@@ -100,13 +100,13 @@ pub(crate) fn connection(session: &Arc<Session>, caller: Caller, stream: TcpStre
 
 /// A place for one more connection; over the limit that is told.
 fn slot(session: &Session) -> Option<FlowSlot> {
-    let slot = session.flow_slot();
-    if slot.is_none() {
-        let because = "too many connections at once";
-        let refusal = Refusal::own(Reason::Limit, "a connection", because);
-        session.recorder().tell(&refusal);
-    }
-    slot
+    let limit = match session.flow_slot() {
+        Ok(slot) => return Some(slot),
+        Err(limit) => limit,
+    };
+    let refusal = Refusal::own(Reason::Limit, "a connection", &session.full(limit));
+    session.recorder().tell(&refusal);
+    None
 }
 
 async fn serve(flow: &Arc<Flow>, stream: TcpStream) {

@@ -16,10 +16,12 @@ use outgate_record::{NO_HASH, Record, VERSION, file_stamp, timestamp};
 
 use crate::limits;
 
+mod counts;
 mod event;
 mod sink;
 mod writer;
 
+pub(crate) use counts::RecordCounts;
 pub(crate) use event::Event;
 pub(crate) use outgate_record::{Kind, Outcome};
 use sink::{OpenFile, RecordPlace, RunDirectory};
@@ -103,7 +105,17 @@ pub(crate) struct Audit {
     run: String,
     sandbox: String,
     owner: Option<RecordOwner>,
+    counts: Arc<RecordCounts>,
     writer: Arc<Mutex<RecordWriter>>,
+}
+
+/// How a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordState {
+    /// Records cannot be written now.
+    pub(crate) is_failing: bool,
+    /// Records that were lost, all together.
+    pub(crate) lost: u64,
 }
 
 /// Who chose the file.
@@ -137,6 +149,7 @@ impl Audit {
             run,
             sandbox: sandbox.to_owned(),
             owner: None,
+            counts: Arc::default(),
             writer: Arc::new(Mutex::new(writer)),
         })
     }
@@ -161,6 +174,25 @@ impl Audit {
     pub(crate) fn key(&self) -> Option<String> {
         let writer = self.writer.lock().ok()?;
         writer.key().map(str::to_owned)
+    }
+
+    /// What records were about so far, those of every sandbox of a shared gateway.
+    pub(crate) fn counts(&self) -> &RecordCounts {
+        &self.counts
+    }
+
+    /// How it is.
+    pub(crate) fn state(&self) -> RecordState {
+        let Ok(writer) = self.writer.lock() else {
+            return RecordState {
+                is_failing: true,
+                lost: 0,
+            };
+        };
+        RecordState {
+            is_failing: writer.is_failing(),
+            lost: writer.dropped(),
+        }
     }
 
     /// How many records could not be written.
@@ -199,6 +231,7 @@ impl Audit {
             run: self.run.clone(),
             sandbox: sandbox.to_owned(),
             owner: Some(owner),
+            counts: Arc::clone(&self.counts),
             writer: Arc::clone(&self.writer),
         }
     }
@@ -219,8 +252,10 @@ impl Audit {
     /// The record is not there: whatever it announces must not happen.
     pub(crate) fn write(&self, generation: u64, event: &Event<'_>) -> Result<(), AuditError> {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
-        self.add(&mut writer, generation, event)?;
-        writer.append(event.kind())
+        let added = self.add(&mut writer, generation, event);
+        let written = added.and_then(|()| writer.append(event.kind()));
+        self.counts.put(&written);
+        written
     }
 
     /// Makes one record, to be written together with others by
@@ -243,10 +278,13 @@ impl Audit {
     /// The record is not there: whatever it announces must not happen.
     pub(crate) fn settle(&self, noted: Noted) -> Result<(), AuditError> {
         let mut writer = self.writer.lock().map_err(|_| AuditError)?;
-        if writer.is_written(noted.0) {
-            return Ok(());
-        }
-        writer.append(None)
+        let written = if writer.is_written(noted.0) {
+            Ok(())
+        } else {
+            writer.append(None)
+        };
+        self.counts.put(&written);
+        written
     }
 
     fn add(
@@ -255,6 +293,7 @@ impl Audit {
         generation: u64,
         event: &Event<'_>,
     ) -> Result<(), AuditError> {
+        self.counts.add(event.parts());
         if !writer.is_kept()? {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-use outgate_handoff::GatewaySetting;
 use outgate_handoff::settings::CANARY_SEED_BYTES;
+use outgate_handoff::{GatewaySetting, ShareLimit};
 use outgate_policy::NamedSecret;
 
 use crate::{AuditTarget, ServeError};
@@ -80,6 +80,20 @@ pub struct GatewaySettings {
     pub secrets: Vec<NamedSecret>,
     /// The user's own secrets to look for.
     pub known: InventorySource,
+    /// Bounds that who runs a shared gateway chose.
+    pub limits: ShareLimits,
+}
+
+/// Bounds of a shared gateway in place of those that it works out itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ShareLimits(pub Vec<(ShareLimit, u32)>);
+
+impl ShareLimits {
+    /// What was chosen for one of them.
+    pub(crate) fn of(&self, limit: ShareLimit) -> Option<usize> {
+        let chosen = self.0.iter().find(|(own, _)| *own == limit);
+        chosen.and_then(|(_, value)| usize::try_from(*value).ok())
+    }
 }
 
 impl GatewaySettings {
@@ -119,6 +133,10 @@ impl GatewaySettings {
             GatewaySetting::Canaries(seed) => {
                 once(self.known.canaries.is_some(), "two seeds of canaries")?;
                 self.known.canaries = Some(seed);
+            }
+            GatewaySetting::Limit(limit, value) => {
+                once(self.limits.of(limit).is_some(), "one limit twice")?;
+                self.limits.0.push((limit, value));
             }
             GatewaySetting::End => {}
         }
@@ -167,6 +185,8 @@ pub struct ShareCommand {
     pub handoff: RawFd,
     /// Number of the listener.
     pub listener: RawFd,
+    /// Number of the listener that says how it is.
+    pub admin: Option<RawFd>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -219,7 +239,7 @@ pub enum GatewayCommand {
 /// How it is used.
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N
-       outgate-gateway share --handoff-fd N --listen-fd N
+       outgate-gateway share --handoff-fd N --listen-fd N [--admin-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway detectors BUILD FILE...
@@ -240,13 +260,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
         Some("--version" | "-V") => Ok(GatewayCommand::Version),
         Some("--help" | "-h") => Ok(GatewayCommand::Help),
         Some("serve") => Ok(GatewayCommand::Serve(PrivateCommand {
-            handoff: options(arguments, Listener::None)?.0,
+            handoff: options(arguments, Listener::None)?.handoff,
         })),
         Some("share") => {
-            let (handoff, listener) = options(arguments, Listener::Inherited)?;
+            let own = options(arguments, Listener::Inherited)?;
             Ok(GatewayCommand::Share(ShareCommand {
-                handoff,
-                listener: listener.ok_or("`--listen-fd` is missing")?,
+                handoff: own.handoff,
+                listener: own.listener.ok_or("`--listen-fd` is missing")?,
+                admin: own.admin,
             }))
         }
         Some("detectors") => {
@@ -258,7 +279,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
         Some("trial") => same_build(&mut arguments).map(|()| GatewayCommand::Trial),
         Some("authority") => authority(&mut arguments).map(GatewayCommand::Authority),
         Some("keep") => Ok(GatewayCommand::Keep(KeepCommand {
-            handoff: options(arguments, Listener::None)?.0,
+            handoff: options(arguments, Listener::None)?.handoff,
         })),
         Some(other) => Err(format!("unknown command `{other}`")),
         None => Err("no command".to_owned()),
@@ -316,12 +337,18 @@ enum Listener {
     None,
 }
 
-/// The numbers of what is inherited: the socket, and perhaps a listener.
+/// The numbers of what is inherited: the socket, and perhaps listeners.
+struct Inherited {
+    handoff: RawFd,
+    listener: Option<RawFd>,
+    admin: Option<RawFd>,
+}
+
 fn options(
     mut arguments: impl Iterator<Item = OsString>,
     expected: Listener,
-) -> Result<(RawFd, Option<RawFd>), String> {
-    let (mut handoff, mut listener) = (None, None);
+) -> Result<Inherited, String> {
+    let (mut handoff, mut listener, mut admin) = (None, None, None);
     while let Some(option) = arguments.next() {
         let option = option.to_string_lossy().into_owned();
         let value = arguments
@@ -332,11 +359,18 @@ fn options(
             "--listen-fd" if expected == Listener::Inherited => {
                 listener = Some(descriptor(&option, &value)?);
             }
-            "--listen-fd" => return Err("`--listen-fd` goes with `share`".to_owned()),
+            "--admin-fd" if expected == Listener::Inherited => {
+                admin = Some(descriptor(&option, &value)?);
+            }
+            "--listen-fd" | "--admin-fd" => return Err(format!("`{option}` goes with `share`")),
             _ => return Err(format!("unknown option `{option}`")),
         }
     }
-    Ok((handoff.ok_or("`--handoff-fd` is missing")?, listener))
+    Ok(Inherited {
+        handoff: handoff.ok_or("`--handoff-fd` is missing")?,
+        listener,
+        admin,
+    })
 }
 
 fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
@@ -372,6 +406,7 @@ mod tests {
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
                 listener: 4,
+                admin: None,
             }))
         );
         assert_eq!(parsed("--version"), Ok(GatewayCommand::Version));
@@ -413,6 +448,7 @@ mod tests {
             GatewaySetting::Authority(path()),
             GatewaySetting::KnownValues(path()),
             GatewaySetting::Canaries([1; CANARY_SEED_BYTES]),
+            GatewaySetting::Limit(ShareLimit::Sandboxes, 7),
         ];
         for setting in once {
             let mut settings = GatewaySettings::default();

@@ -17,6 +17,7 @@ use crate::body::{ContentError, Inner, Outbound, Polled, Traffic};
 use crate::fields;
 use crate::filter::{ContentFilter, StreamEnd};
 use crate::origin::{Counted, Lease};
+use crate::tasks::WorkPiece;
 
 /// The content of one message.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub(crate) struct ResponseContent {
     held: Option<HeldUntilRead>,
     /// Shows that the response is not over yet.
     during: Option<Arc<()>>,
+    piece: Option<WorkPiece>,
 }
 
 /// What a response holds until it was read.
@@ -95,6 +97,14 @@ impl MessageContent {
     pub(crate) fn during(mut self, over: Arc<()>) -> Self {
         if let Self::Response(content) = &mut self {
             content.during = Some(over);
+        }
+        self
+    }
+
+    /// Is under way as long as the content comes from somebody else.
+    pub(crate) fn under_way(mut self, piece: WorkPiece) -> Self {
+        if let Self::Response(content) = &mut self {
+            content.piece = Some(piece);
         }
         self
     }
@@ -260,6 +270,7 @@ impl ResponseContent {
             traffic: Arc::clone(traffic),
             held: Some(held),
             during: None,
+            piece: None,
         }
     }
 

@@ -109,14 +109,20 @@ impl ControlSocket {
         &self,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<ReceivedFrame>, ControlError> {
-        // One byte more than allowed, so that a larger message is seen as such.
-        buffer.resize(FRAME_BYTES_MAX + 1, 0);
-        let (bytes, descriptors) = self
-            .socket
-            .async_io(Interest::READABLE, || {
+        let (bytes, descriptors) = loop {
+            // While nothing comes no room is kept for it: most sandboxes are silent.
+            *buffer = Vec::new();
+            self.socket.readable().await?;
+            // One byte more than allowed, so that a larger message is seen as such.
+            buffer.resize(FRAME_BYTES_MAX + 1, 0);
+            let received = self.socket.try_io(Interest::READABLE, || {
                 receive_message(self.socket.as_fd(), buffer)
-            })
-            .await?;
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => break received?,
+            }
+        };
         if bytes == 0 {
             return Ok(None);
         }

@@ -71,6 +71,15 @@ impl Exchange {
     /// the client gets to hear the same.
     pub(crate) async fn answer(
         &self,
+        request: EngineRequest,
+    ) -> Result<Response<MessageContent>, h2::Error> {
+        let piece = self.flow.session().current().under_way().begin();
+        let response = self.answered(request).await?;
+        Ok(response.map(|content| content.under_way(piece)))
+    }
+
+    async fn answered(
+        &self,
         EngineRequest {
             fault,
             request,

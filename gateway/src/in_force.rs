@@ -2,6 +2,7 @@
 //! generation, what scans as they say, and names as they were resolved under them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
@@ -14,6 +15,7 @@ use crate::refusal::Refusal;
 use crate::resolve::{Resolver, System};
 use crate::rules::SessionPolicies;
 use crate::scan::Scans;
+use crate::tasks::UnderWay;
 
 /// Rules, and what scans as they say.
 pub(crate) type Scanned = (SessionPolicies, Arc<Scans>);
@@ -31,7 +33,13 @@ pub(crate) struct InForce {
 
 /// The policy of a sandbox, which may be replaced while it runs.
 #[derive(Debug)]
-pub(crate) struct CurrentPolicy(watch::Sender<Arc<InForce>>);
+pub(crate) struct CurrentPolicy {
+    now: watch::Sender<Arc<InForce>>,
+    /// What goes on and may be revoked is under way.
+    under_way: Arc<UnderWay>,
+    /// Nothing new passes, and nothing that goes on is revoked any more.
+    winds_down: AtomicBool,
+}
 
 impl InForce {
     fn new(system: &Arc<System>, (rules, scans): Scanned, generation: u64) -> Self {
@@ -45,30 +53,51 @@ impl InForce {
 }
 
 impl CurrentPolicy {
-    pub(crate) fn new(system: &Arc<System>, scanned: Scanned, generation: u64) -> Self {
+    pub(crate) fn new(
+        system: &Arc<System>,
+        (scanned, generation): (Scanned, u64),
+        under_way: Arc<UnderWay>,
+    ) -> Self {
         let first = InForce::new(system, scanned, generation);
-        Self(watch::Sender::new(Arc::new(first)))
+        Self {
+            now: watch::Sender::new(Arc::new(first)),
+            under_way,
+            winds_down: AtomicBool::new(false),
+        }
+    }
+
+    /// From here on what goes on is not revoked by rules under which nothing new passes.
+    pub(crate) fn wind_down(&self) {
+        self.winds_down.store(true, Ordering::Relaxed);
+    }
+
+    /// What is finished before the gateway ends.
+    pub(crate) fn under_way(&self) -> &Arc<UnderWay> {
+        &self.under_way
     }
 
     /// What is in force now.
     pub(crate) fn now(&self) -> Arc<InForce> {
-        Arc::clone(&self.0.borrow())
+        Arc::clone(&self.now.borrow())
     }
 
     /// Puts other rules in force, under the next generation, which is returned.
     pub(crate) fn replace(&self, system: &Arc<System>, scanned: Scanned) -> u64 {
         let generation = self.generation().saturating_add(1);
         let next = InForce::new(system, scanned, generation);
-        self.0.send_replace(Arc::new(next));
+        self.now.send_replace(Arc::new(next));
         generation
     }
 
     /// Returns once `still` refuses, which is asked now and whenever other
     /// rules are in force. For what was allowed once and goes on.
     pub(crate) async fn revoked(&self, still: impl Fn() -> Result<(), Refusal>) -> Refusal {
-        let mut changes = self.0.subscribe();
+        let _piece = self.under_way.begin();
+        let mut changes = self.now.subscribe();
         loop {
-            if let Err(refusal) = still() {
+            if !self.winds_down.load(Ordering::Relaxed)
+                && let Err(refusal) = still()
+            {
                 return refusal;
             }
             if changes.changed().await.is_err() {
@@ -80,11 +109,11 @@ impl CurrentPolicy {
 
 impl Governs for CurrentPolicy {
     fn rules(&self) -> Arc<SessionPolicies> {
-        Arc::clone(&self.0.borrow().rules)
+        Arc::clone(&self.now.borrow().rules)
     }
 
     fn generation(&self) -> u64 {
-        self.0.borrow().generation
+        self.now.borrow().generation
     }
 
     fn masked(&self, text: &str) -> Option<String> {
@@ -98,11 +127,11 @@ impl Governs for CurrentPolicy {
 
 impl DialPolicy for CurrentPolicy {
     fn opens_tls(&self) -> bool {
-        self.0.borrow().rules.opens_tls()
+        self.now.borrow().rules.opens_tls()
     }
 
     fn names(&self) -> (Arc<SessionPolicies>, Arc<Resolver>) {
-        let in_force = self.0.borrow();
+        let in_force = self.now.borrow();
         (Arc::clone(&in_force.rules), Arc::clone(&in_force.resolver))
     }
 }

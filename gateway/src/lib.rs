@@ -237,13 +237,25 @@ pub fn keep_secrets(config: &config::KeepCommand) -> Result<(), ServeError> {
 pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
     let take = |number| adopt(number).map_err(|source| ServeError::Handoff { number, source });
     end_with_parent()?;
-    let front = take(config.handoff)?;
+    let control = take(config.handoff)?;
     let listener = take(config.listener)?;
-    let settings = control::settings(&front).map_err(ServeError::from);
-    match settings.and_then(|settings| shared(&settings)) {
-        Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
+    let admin = config.admin.map(take).transpose()?;
+    let process = share::OwnProcess::open();
+    let settings = control::settings(&control).map_err(ServeError::from);
+    let prepared = settings.and_then(|settings| Ok((shared(&settings)?, settings.limits)));
+    match prepared {
+        Ok(((runtime, gateway), limits)) => {
+            let front = share::ShareFront {
+                control,
+                listener,
+                admin,
+                process,
+                limits,
+            };
+            Ok(runtime.block_on(share::share(&gateway, front))?)
+        }
         Err(error) => {
-            control::refuse(&front, &error);
+            control::refuse(&control, &error);
             Err(error)
         }
     }

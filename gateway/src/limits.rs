@@ -266,15 +266,30 @@ pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 /// Time for a launcher to send its policy.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// Descriptors that suffice for all connections of a shared gateway at once.
-pub(crate) const SHARED_DESCRIPTORS_WANTED: u64 = 65_536;
+/// Open files of a shared gateway at most: its hard limit, but no more than the kernel's
+/// own default for the largest (fs.nr_open).
+pub(crate) const SHARED_DESCRIPTORS_WANTED: u64 = 1_048_576;
+
+/// Of them, those that are shared out where nobody says how many sandboxes there may be.
+pub(crate) const SHARED_DESCRIPTORS_PLANNED: u64 = 65_536;
 
 /// Sandboxes of a shared gateway at once.
 pub(crate) const SHARED_SESSIONS_MAX: usize = 512;
 
 /// Descriptors one sandbox of a shared gateway holds without a connection:
 /// its control socket, stub sockets, unused connections to origins, names.
-pub(crate) const DESCRIPTORS_PER_SESSION: usize = 1 + STUBS_MAX + ORIGIN_IDLE_MAX + 3;
+pub(crate) const DESCRIPTORS_PER_SESSION: usize =
+    DESCRIPTORS_OF_SESSION + STUBS_MAX + ORIGIN_IDLE_MAX;
+
+/// Of them its control socket, and names on their way.
+pub(crate) const DESCRIPTORS_OF_SESSION: usize = 1 + 3;
+
+/// Stub sockets of a sandbox where there are many: a launcher has one for each version of
+/// IP, and may begin anew.
+pub(crate) const STUBS_LEAST: usize = 4;
+
+/// Descriptors one sandbox of a shared gateway has at the least without a connection.
+pub(crate) const DESCRIPTORS_PER_SESSION_LEAST: usize = DESCRIPTORS_OF_SESSION + STUBS_LEAST + 1;
 
 /// Open files per sandbox: what it holds without a connection, and some.
 pub(crate) const DESCRIPTORS_PER_SEAT: usize = 128;
@@ -302,6 +317,27 @@ pub(crate) const COMPILERS_IDLE: Duration = Duration::from_hours(24 * 365);
 
 /// Pause after a connection that could not be accepted.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections to the admin socket that are served at once.
+pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
+
+/// Time that one of them has, from its first byte to its last.
+pub(crate) const ADMIN_TIME: Duration = Duration::from_secs(5);
+
+/// Bytes of a request there: the least that the engine takes.
+pub(crate) const ADMIN_HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Fields of a request there.
+pub(crate) const ADMIN_FIELDS_MAX: usize = 32;
+
+/// Users that the status lists.
+pub(crate) const ADMIN_USERS_MAX: usize = 100;
+
+/// Time that running requests have when a shared gateway is to end, where nobody says.
+pub(crate) const ENDING_TIME: Duration = Duration::from_secs(10);
+
+/// Pause until every session knows that the gateway ends.
+pub(crate) const ENDING_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time for all sessions to close when a shared gateway ends.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -67,6 +67,8 @@ pub(crate) struct OriginParts {
     /// What verifies origins; nothing where the policy never opens TLS.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tasks: Arc<Tasks>,
+    /// Unused connections that are kept.
+    pub(crate) idle_max: usize,
 }
 
 impl OriginPool {
@@ -269,12 +271,12 @@ impl ConnectionPool {
         None
     }
 
-    fn put(&self, key: Key, sender: SendRequest<Outbound>) {
+    fn put(&self, key: Key, sender: SendRequest<Outbound>, idle_max: usize) {
         let Ok(mut idle) = self.idle.lock() else {
             return;
         };
         let total: usize = idle.values().map(Vec::len).sum();
-        if total < limits::ORIGIN_IDLE_MAX && !sender.is_closed() {
+        if total < idle_max && !sender.is_closed() {
             idle.entry(key).or_default().push(Idle {
                 sender,
                 since: Instant::now(),
@@ -317,7 +319,7 @@ impl Lease {
             return;
         }
         let pool = &self.origins.pool;
-        pool.put(self.key, self.sender);
+        pool.put(self.key, self.sender, self.origins.parts.idle_max);
         if !pool.reaping.swap(true, Ordering::Relaxed) {
             let origins = Arc::clone(&self.origins);
             self.origins.spawn(async move {
@@ -442,7 +444,7 @@ async fn speak(
 pub(crate) async fn keep(origins: &Arc<OriginPool>, way: LinkRoute<'_>, link: OriginLink) {
     let key = (way.host.clone(), way.port, way.carrier, link.generation());
     if let Ok(sender) = speak(origins, link).await {
-        origins.pool.put(key, sender);
+        origins.pool.put(key, sender, origins.parts.idle_max);
     }
 }
 

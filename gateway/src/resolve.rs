@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ pub(crate) struct System {
     hosts_text: String,
     hosts: OnceLock<HostsFile>,
     resolv_conf: Vec<u8>,
+    lookups: AtomicU64,
+    failures: AtomicU64,
 }
 
 impl System {
@@ -40,7 +43,17 @@ impl System {
             hosts_text: String::from_utf8_lossy(&hosts).into_owned(),
             hosts: OnceLock::new(),
             resolv_conf: bounded("/etc/resolv.conf"),
+            ..Self::default()
         }
+    }
+
+    /// Names that the DNS was asked for, and those of them without an answer.
+    pub(crate) fn lookups(&self) -> (u64, u64) {
+        let (asked, failed) = (&self.lookups, &self.failures);
+        (
+            asked.load(Ordering::Relaxed),
+            failed.load(Ordering::Relaxed),
+        )
     }
 
     /// The hosts file, parsed at the first question.
@@ -147,7 +160,7 @@ impl Resolver {
 
     async fn cached(&self, name: &HostName) -> Result<Vec<IpAddr>, ResolveError> {
         let entry = self.entry(name)?;
-        let answer = entry.answer.get_or_try_init(|| self.query(name)).await;
+        let answer = entry.answer.get_or_try_init(|| self.counted(name)).await;
         match answer {
             Ok((addresses, _)) => Ok(addresses.clone()),
             Err(error) => {
@@ -173,6 +186,18 @@ impl Resolver {
         let entry = Arc::new(CachedAnswer::default());
         entries.insert(name.clone(), Arc::clone(&entry));
         Ok(entry)
+    }
+
+    async fn counted(
+        &self,
+        name: &HostName,
+    ) -> Result<(Vec<IpAddr>, Option<Instant>), ResolveError> {
+        self.system.lookups.fetch_add(1, Ordering::Relaxed);
+        let answer = self.query(name).await;
+        if answer.is_err() {
+            self.system.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
     }
 
     async fn query(&self, name: &HostName) -> Result<(Vec<IpAddr>, Option<Instant>), ResolveError> {

@@ -9,6 +9,9 @@ use outgate_policy::{
     Policy, Process, Route, Settings, Source, SourceKind, Verdict, Widenings, compile,
 };
 
+/// What denials say once the gateway takes nothing new.
+const ENDING: &str = "The gateway is ending and takes nothing new; try again once it is back";
+
 /// The policy of a shared gateway, and the texts it was made from.
 #[derive(Debug)]
 pub(crate) struct Ceiling {
@@ -90,6 +93,17 @@ impl SessionPolicies {
     /// Those of a session that may do nothing any more.
     pub(crate) fn none() -> Self {
         Self::private(Policy::default())
+    }
+
+    /// Those of a session whose gateway finishes what runs: nothing new passes, and denials
+    /// say why.
+    pub(crate) fn ending() -> Self {
+        let source = Source {
+            kind: SourceKind::Document,
+            place: "gateway".to_owned(),
+            text: format!("denial_note = \"{ENDING}\""),
+        };
+        compile(&[source], &Context::default()).map_or_else(|_| Self::none(), Self::private)
     }
 
     /// These rules below another ceiling, until they are compiled with it:

@@ -195,6 +195,7 @@ impl Gateway {
             scans,
             inventory,
             tenant: None,
+            under_way: Arc::default(),
             ask_seconds: opening.begin.ask_seconds,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")

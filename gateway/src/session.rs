@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use outgate_handoff::ShareLimit;
 use outgate_policy::{Host, HostName, Inspect, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -24,7 +25,7 @@ use crate::recorder::{Governs, Recorder};
 use crate::resolve::System;
 use crate::rules::SessionPolicies;
 use crate::scan::{SandboxScan, Scans};
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, UnderWay};
 use crate::tenant::{PeerStanding, SharedSlot, Tenant, Turn};
 use crate::tls::Tls;
 
@@ -59,6 +60,8 @@ pub(crate) struct SessionParts {
     /// What is known of the user's secrets.
     pub(crate) inventory: Arc<CredentialInventory>,
     pub(crate) tenant: Option<Tenant>,
+    /// What is finished before the gateway ends.
+    pub(crate) under_way: Arc<UnderWay>,
     /// How long a request may wait for a person, in seconds; 0: nobody is asked.
     pub(crate) ask_seconds: u32,
 }
@@ -111,9 +114,15 @@ impl Session {
             None => limits::NAMES_MAX,
             Some(_) => limits::SHARED_NAMES_MAX,
         };
+        let idle_max = match &parts.tenant {
+            None => limits::ORIGIN_IDLE_MAX,
+            Some(tenant) => tenant.capacity().idle_origins,
+        };
         let generation = parts.tenant.as_ref().map_or(1, Tenant::generation);
         let scanned = (parts.rules, parts.scans);
-        let current = Arc::new(CurrentPolicy::new(&parts.system, scanned, generation));
+        let in_force = (scanned, generation);
+        let current = CurrentPolicy::new(&parts.system, in_force, parts.under_way);
+        let current = Arc::new(current);
         let flows = Arc::new(Semaphore::new(flows_max));
         let control = Arc::clone(&parts.control);
         let open_questions = Questions::new(parts.ask_seconds, flows_max, control);
@@ -127,6 +136,7 @@ impl Session {
             proxies: parts.proxies,
             tls: parts.tls,
             tasks: Arc::clone(&tasks),
+            idle_max,
         });
         Self {
             current,
@@ -181,6 +191,15 @@ impl Session {
         let event = Event::new(Kind::Policy, Outcome::Note, "").detail(detail);
         self.recorder.record(&event).ok();
         self.post.generation(generation);
+    }
+
+    /// Lets what runs go on and nothing new begin: the gateway ends.
+    pub(crate) fn wind_down(&self) {
+        self.current.wind_down();
+        self.revise(
+            (SessionPolicies::ending(), self.scans()),
+            "the gateway is ending",
+        );
     }
 
     /// What the launcher is to hear of its policy.
@@ -331,13 +350,17 @@ impl Session {
 
     /// A place among the connections served at once: of this sandbox, and in
     /// a shared gateway of its user and of all.
-    pub(crate) fn flow_slot(&self) -> Option<FlowSlot> {
-        let own = Arc::clone(&self.flows).try_acquire_owned().ok()?;
+    ///
+    /// # Errors
+    /// The limit that leaves none.
+    pub(crate) fn flow_slot(&self) -> Result<FlowSlot, ShareLimit> {
+        let own = Arc::clone(&self.flows).try_acquire_owned();
+        let own = own.map_err(|_| ShareLimit::ConnectionsPerSandbox)?;
         let shared = match &self.tenant {
             None => None,
             Some(tenant) => Some(tenant.flow_slot()?),
         };
-        Some(FlowSlot {
+        Ok(FlowSlot {
             _own: own,
             _shared: shared,
         })
@@ -354,6 +377,29 @@ impl Session {
             None => None,
             Some(tenant) => tenant.opening().await,
         }
+    }
+
+    /// Stub sockets that it may have.
+    pub(crate) fn stubs_max(&self) -> usize {
+        let capacity = self.tenant.as_ref().map(Tenant::capacity);
+        capacity.map_or(limits::STUBS_MAX, |own| own.stubs)
+    }
+
+    /// Which limit leaves no place for one more connection, in words.
+    pub(crate) fn full(&self, limit: ShareLimit) -> String {
+        let Some(capacity) = self.tenant.as_ref().map(Tenant::capacity) else {
+            return format!("too many connections at once: {}", self.flows_max);
+        };
+        let (count, whose) = match limit {
+            ShareLimit::ConnectionsPerSandbox => (capacity.flows_of_sandbox, "of one sandbox"),
+            ShareLimit::ConnectionsPerUser => (capacity.flows_of_one, "of one user"),
+            _ => (capacity.flows, "of all"),
+        };
+        let option = limit.option();
+        format!(
+            "too many connections at once: the gateway serves {count} {whose}; who runs it raises \
+             that: `outgate gateway {option} N`"
+        )
     }
 
     /// The turn to judge a request, where the judging of one account must not

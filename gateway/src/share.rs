@@ -2,40 +2,45 @@
 //! before, each a session of its own below one ceiling. Who connects is what
 //! the kernel says of the socket's other end. Decides nothing itself.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher};
+use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ShareLimit, ToLauncher};
 use outgate_policy::{Context, Proxies, Source};
 use rustix::net::sockopt;
-use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditError, Event, Kind, Outcome, RecordOwner};
+use crate::config::ShareLimits;
 use crate::confine;
-use crate::control::{self, ControlError, ControlSocket, ReceivedFrame};
+use crate::control::{self, ControlError, ControlSocket};
 use crate::known::CredentialInventory;
 use crate::limits;
 use crate::resolve::System;
 use crate::rules::{Ceiling, SessionPolicies};
 use crate::scan::{self, Scans};
 use crate::serve::{
-    self, Gateway, PolicyTexts, SessionHearing, SessionOpening, TextsInForce, TimedTexts, context,
-    greet,
+    self, Gateway, SessionHearing, SessionOpening, TextsInForce, TimedTexts, context, greet,
 };
 use crate::session::{Session, SessionParts};
-use crate::tenant::{Capacity, GatewayTenants, Tenant};
+use crate::tasks::UnderWay;
+use crate::tenant::{Capacity, Full, GatewayTenants, Tenant};
 use crate::text::shortened;
 use crate::tls::TlsKeys;
 
+mod admin;
 mod following;
+mod refused;
+mod serving;
 
+pub(crate) use admin::OwnProcess;
 use following::Following;
+use refused::RefusedSandboxes;
+use serving::{LastWord, Serving};
 
 /// News of the policy of the gateway itself.
 type Ceilings = watch::Receiver<Arc<Ceiling>>;
@@ -120,24 +125,40 @@ struct SharedGateway {
     proxies: Arc<Proxies>,
     inventory: Arc<CredentialInventory>,
     tenants: GatewayTenants,
+    started: Instant,
+    /// Whether it finishes what runs and takes nothing new.
+    ending: watch::Sender<bool>,
+    under_way: Arc<UnderWay>,
+    refused: RefusedSandboxes,
+    process: OwnProcess,
 }
 
-/// Serves everybody who connects to `listener` until `front` says so or is
-/// gone. `front` brings the gateway's policy as a launcher brings a run's.
+/// The descriptors of a shared gateway, and what was opened before it was confined.
+#[derive(Debug)]
+pub(crate) struct ShareFront {
+    /// Brings the gateway's policy, as a launcher brings a run's.
+    pub(crate) control: OwnedFd,
+    /// Where launchers connect.
+    pub(crate) listener: OwnedFd,
+    /// Where who runs it asks how it is.
+    pub(crate) admin: Option<OwnedFd>,
+    pub(crate) process: OwnProcess,
+    pub(crate) limits: ShareLimits,
+}
+
+/// Serves everybody who connects until the front says so or is gone.
 ///
 /// # Errors
 /// The front broke the contract, or a socket failed.
-pub(crate) async fn share(
-    gateway: &Gateway,
-    front: OwnedFd,
-    listener: OwnedFd,
-) -> Result<(), ControlError> {
-    let control = ControlSocket::new(front)?;
+pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), ControlError> {
+    let control = ControlSocket::new(front.control)?;
     let mut buffer = Vec::new();
     let Some(opening) = greet(&control, &mut buffer, POLICY_BYTES_MAX).await? else {
         return Ok(());
     };
-    let shared = match SharedGateway::new(&opening, gateway) {
+    let ending_time = front.limits.of(ShareLimit::DrainSeconds);
+    let made = SharedGateway::new(&opening, gateway, (&front.limits, front.process));
+    let shared = match made {
         Ok(shared) => Arc::new(shared),
         Err(message) => {
             let message = shortened(&message, LINE_BYTES_MAX);
@@ -145,9 +166,10 @@ pub(crate) async fn share(
         }
     };
     // Accepting is the same for every Unix socket that connects.
-    let listener = std::os::unix::net::UnixListener::from(listener);
-    listener.set_nonblocking(true)?;
-    let listener = UnixListener::from_std(listener)?;
+    let listener = admin::listener(front.listener)?;
+    if let Some(admin) = front.admin {
+        tokio::spawn(admin::serve(Arc::clone(&shared), admin::listener(admin)?));
+    }
     let path = shared.audit.path().map(|path| path.to_string_lossy());
     let ready = ToLauncher::Ready {
         generation: 1,
@@ -158,46 +180,33 @@ pub(crate) async fn share(
     };
     control.send(&ready).await?;
     let (stop, stopped) = watch::channel(());
-    let mut sessions = JoinSet::new();
-    let mut texts = PolicyTexts::default();
-    let told = loop {
-        tokio::select! {
-            accepted = accept(&listener) => match accepted {
-                Ok(socket) => shared.take(socket, &stopped, &mut sessions),
-                // Descriptors or memory are short: those who hold them let go.
-                Err(_) => sleep(limits::ACCEPT_PAUSE).await,
-            },
-            frame = control.receive(&mut buffer) => match frame {
-                Ok(Some(ReceivedFrame { frame: ToGateway::Source(piece), .. })) => {
-                    texts.add(piece, POLICY_BYTES_MAX)?;
-                }
-                Ok(Some(ReceivedFrame { frame: ToGateway::Begin(_), .. })) => {
-                    let sources = std::mem::take(&mut texts).finish()?.sources;
-                    control.send(&shared.revise(sources).await).await?;
-                }
-                ended => break ended,
-            },
-            Some(_) = sessions.join_next() => {}
-        }
+    let mut serving = Serving {
+        shared: Arc::clone(&shared),
+        control,
+        sessions: JoinSet::new(),
+        stopped,
+        ending_time: ending_time.map_or(limits::ENDING_TIME, seconds),
     };
+    let heard = serving.serve(&listener, &mut buffer).await;
+    let Serving {
+        control,
+        mut sessions,
+        ..
+    } = serving;
     drop((listener, stop));
     let ended = async { while sessions.join_next().await.is_some() {} };
     timeout(limits::CLOSE_TIME, ended).await.ok();
     let event = Event::new(Kind::Finish, Outcome::Note, "").detail("shared gateway");
     shared.record(&event).ok();
-    if let Ok(Some(received)) = told
-        && let ToGateway::Finish { .. } = received.frame
-    {
+    if heard? == LastWord::Finish {
         let lines = String::new();
         control.send(&ToLauncher::Summary { lines }).await?;
     }
     Ok(())
 }
 
-/// The next connection.
-async fn accept(listener: &UnixListener) -> io::Result<OwnedFd> {
-    let (socket, _) = listener.accept().await?;
-    Ok(socket.into_std()?.into())
+fn seconds(count: usize) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// The policy of the gateway from its texts. Its scan is judged with it: under
@@ -215,7 +224,11 @@ fn kept(error: &dyn std::fmt::Display) -> ToLauncher {
 }
 
 impl SharedGateway {
-    fn new(opening: &SessionOpening, gateway: &Gateway) -> Result<Self, String> {
+    fn new(
+        opening: &SessionOpening,
+        gateway: &Gateway,
+        (limits, process): (&ShareLimits, OwnProcess),
+    ) -> Result<Self, String> {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
         let (sources, context) = (opening.texts.sources.clone(), context(&opening.begin));
@@ -227,6 +240,7 @@ impl SharedGateway {
         let event = Event::new(Kind::Start, Outcome::Note, "").detail("shared gateway");
         let written = audit.write(1, &event);
         written.map_err(|error| format!("{error} to {}", audit.fault()))?;
+        let tenants = GatewayTenants::new(uid, Capacity::chosen(confine::open_files(), limits)?);
         Ok(Self {
             ceiling: watch::Sender::new(Arc::new(ceiling)),
             generation: AtomicU64::new(1),
@@ -237,13 +251,27 @@ impl SharedGateway {
             keys: Arc::clone(&gateway.keys),
             proxies: Arc::clone(&gateway.proxies),
             inventory: Arc::clone(&gateway.inventory),
-            tenants: GatewayTenants::new(uid, Capacity::of(confine::open_files())),
+            tenants,
+            started: Instant::now(),
+            ending: watch::Sender::new(false),
+            under_way: Arc::default(),
+            refused: RefusedSandboxes::default(),
+            process,
         })
     }
 
+    /// The number of the policy in force.
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// How many rules it has.
+    fn rules(&self) -> usize {
+        self.ceiling.borrow().rules()
+    }
+
     fn record(&self, event: &Event<'_>) -> Result<(), AuditError> {
-        let generation = self.generation.load(Ordering::Relaxed);
-        self.audit.write(generation, event)
+        self.audit.write(self.generation(), event)
     }
 
     /// Puts another policy in force for every session, or says why the one that
@@ -283,7 +311,12 @@ impl SharedGateway {
         if pid == std::process::id() {
             return;
         }
-        match self.tenants.admit(peer.uid.as_raw(), Instant::now()) {
+        let admitted = if *self.ending.borrow() {
+            Err(Full::Ending)
+        } else {
+            self.tenants.admit(peer.uid.as_raw(), Instant::now())
+        };
+        match admitted {
             Ok(tenant) => {
                 let shared = Arc::clone(self);
                 let stopped = stopped.clone();
@@ -297,6 +330,7 @@ impl SharedGateway {
                 });
             }
             Err(full) => {
+                self.refused.add(&full);
                 control::refuse(&socket, &full);
             }
         }
@@ -330,6 +364,7 @@ impl SharedGateway {
             texts: TextsInForce::new(texts),
             ceilings,
             changes: changed,
+            ending: self.ending.subscribe(),
         };
         session.tasks().spawn(following.follow());
         let bytes_max = limits::SHARED_POLICY_BYTES_MAX;
@@ -337,6 +372,8 @@ impl SharedGateway {
         let result = tokio::select! {
             result = hearing.run(&session, &mut buffer) => result,
             _ = stopped.changed() => {
+                // What was finished just now is still on its way to the command.
+                session.drain().await;
                 session.close().await;
                 let event = Event::new(Kind::Finish, Outcome::Note, "").detail("gateway ended");
                 session.recorder().record(&event).ok();
@@ -420,6 +457,7 @@ impl SharedGateway {
             scans,
             inventory: Arc::clone(&self.inventory),
             tenant: Some(tenant),
+            under_way: Arc::clone(&self.under_way),
             ask_seconds: opening.begin.ask_seconds,
         }))
     }

@@ -7,40 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+use outgate_handoff::ShareLimit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::control::Closing;
 use crate::limits;
 use crate::lock;
 
-/// How many of each a gateway has room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Capacity {
-    sessions: usize,
-    flows: usize,
-}
+mod capacity;
 
-impl Capacity {
-    /// What fits into this many open files, every session at its worst.
-    pub(crate) fn of(open_files: u64) -> Self {
-        let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
-        let sessions =
-            (open_files / limits::DESCRIPTORS_PER_SEAT).clamp(2, limits::SHARED_SESSIONS_MAX);
-        let reserved = usize::try_from(limits::DESCRIPTORS_RESERVED).unwrap_or(0);
-        let taken = reserved + sessions * limits::DESCRIPTORS_PER_SESSION;
-        let per_flow = usize::try_from(limits::DESCRIPTORS_PER_FLOW).unwrap_or(1);
-        let flows = (open_files.saturating_sub(taken) / per_flow).max(4);
-        Self { sessions, flows }
-    }
-
-    /// The share of one account: what it takes, another still has.
-    fn of_one(self) -> Self {
-        Self {
-            sessions: (self.sessions / 2).max(1),
-            flows: (self.flows / 2).max(2),
-        }
-    }
-}
+pub(crate) use capacity::Capacity;
 
 /// What one account has taken.
 #[derive(Debug)]
@@ -66,10 +42,20 @@ pub(crate) struct GatewayTenants {
 /// Why nobody more is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Full {
-    #[error("the gateway serves {0} sandboxes of this user already, its limit for one user")]
+    #[error(
+        "the gateway serves {0} sandboxes of this user already, its limit for one user; who runs \
+         it raises that: `outgate gateway {option} N`",
+        option = ShareLimit::SandboxesPerUser.option()
+    )]
     Account(usize),
-    #[error("the gateway serves {0} sandboxes already, its limit")]
+    #[error(
+        "the gateway serves {0} sandboxes already, its limit; who runs it raises that: \
+         `outgate gateway {option} N`",
+        option = ShareLimit::Sandboxes.option()
+    )]
     All(usize),
+    #[error("the gateway is ending and takes no new sandbox; run again once it is back")]
+    Ending,
     #[error(
         "the gateway serves no new sandbox of this user for {} s: a launcher handed over what is \
          neither a socket nor a path", .0.as_secs().max(1)
@@ -126,11 +112,10 @@ impl GatewayTenants {
         if let Some(left) = self.barred(uid, now) {
             return Err(Full::Barred(left));
         }
-        let share = self.capacity.of_one();
-        let account = self.account(uid, share)?;
+        let account = self.account(uid)?;
         let seat = Arc::clone(&account.sessions)
             .try_acquire_owned()
-            .map_err(|_| Full::Account(share.sessions))?;
+            .map_err(|_| Full::Account(self.capacity.sessions_of_one))?;
         let seat_of_all = Arc::clone(&self.sessions)
             .try_acquire_owned()
             .map_err(|_| Full::All(self.capacity.sessions))?;
@@ -143,7 +128,7 @@ impl GatewayTenants {
             } else {
                 PeerStanding::Other
             },
-            flows_max: (share.flows / 2).clamp(1, limits::FLOWS_MAX),
+            capacity: self.capacity,
             flows: Arc::clone(&self.flows),
             account,
             _seats: (seat, seat_of_all),
@@ -181,7 +166,8 @@ impl GatewayTenants {
         barred.get_mut(&uid)?.left(now)
     }
 
-    fn account(&self, uid: u32, share: Capacity) -> Result<Arc<Account>, Full> {
+    fn account(&self, uid: u32) -> Result<Arc<Account>, Full> {
+        let share = self.capacity;
         let mut accounts = self.accounts.lock().map_err(|_| Full::All(0))?;
         if let Some(account) = accounts.get(&uid) {
             return Ok(Arc::clone(account));
@@ -190,13 +176,72 @@ impl GatewayTenants {
         // than sandboxes.
         accounts.retain(|_, account| Arc::strong_count(account) > 1);
         let account = Arc::new(Account {
-            sessions: Arc::new(Semaphore::new(share.sessions)),
-            flows: Arc::new(Semaphore::new(share.flows)),
+            sessions: Arc::new(Semaphore::new(share.sessions_of_one)),
+            flows: Arc::new(Semaphore::new(share.flows_of_one)),
             openings: Arc::new(Semaphore::new(limits::SHARED_OPENINGS_MAX)),
             turn: Arc::new(Semaphore::new(1)),
         });
         accounts.insert(uid, Arc::clone(&account));
         Ok(account)
+    }
+}
+
+/// How much is in use of what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) used: usize,
+    pub(crate) limit: usize,
+}
+
+impl Share {
+    fn of(places: &Semaphore, limit: usize) -> Self {
+        let used = limit.saturating_sub(places.available_permits());
+        Self { used, limit }
+    }
+}
+
+/// What one account has in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AccountUsage {
+    pub(crate) uid: u32,
+    pub(crate) sessions: Share,
+    pub(crate) flows: Share,
+}
+
+impl GatewayTenants {
+    /// How much there is.
+    pub(crate) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Sandboxes at once.
+    pub(crate) fn sessions(&self) -> Share {
+        Share::of(&self.sessions, self.capacity.sessions)
+    }
+
+    /// Connections at once.
+    pub(crate) fn flows(&self) -> Share {
+        Share::of(&self.flows, self.capacity.flows)
+    }
+
+    /// Sandboxes that were ever taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// What each account with a sandbox has in use, those with most first.
+    pub(crate) fn accounts(&self) -> Vec<AccountUsage> {
+        let Ok(accounts) = self.accounts.lock() else {
+            return Vec::new();
+        };
+        let usage = accounts.iter().map(|(uid, account)| AccountUsage {
+            uid: *uid,
+            sessions: Share::of(&account.sessions, self.capacity.sessions_of_one),
+            flows: Share::of(&account.flows, self.capacity.flows_of_one),
+        });
+        let mut all: Vec<_> = usage.filter(|own| own.sessions.used > 0).collect();
+        all.sort_unstable_by_key(|own| (std::cmp::Reverse(own.sessions.used), own.uid));
+        all
     }
 }
 
@@ -222,7 +267,7 @@ pub(crate) struct Tenant {
     session: u64,
     generation: u64,
     standing: PeerStanding,
-    flows_max: usize,
+    capacity: Capacity,
     flows: Arc<Semaphore>,
     account: Arc<Account>,
     _seats: (OwnedSemaphorePermit, OwnedSemaphorePermit),
@@ -274,13 +319,24 @@ impl Tenant {
 
     /// Connections of this sandbox at once.
     pub(crate) fn flows_max(&self) -> usize {
-        self.flows_max
+        self.capacity.flows_of_sandbox
     }
 
-    pub(crate) fn flow_slot(&self) -> Option<SharedSlot> {
-        let account = Arc::clone(&self.account.flows).try_acquire_owned().ok()?;
-        let all = Arc::clone(&self.flows).try_acquire_owned().ok()?;
-        Some(SharedSlot {
+    /// What one sandbox may keep and have.
+    pub(crate) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// A place among the connections of the account and of all.
+    ///
+    /// # Errors
+    /// The limit that leaves none.
+    pub(crate) fn flow_slot(&self) -> Result<SharedSlot, ShareLimit> {
+        let account = Arc::clone(&self.account.flows).try_acquire_owned();
+        let account = account.map_err(|_| ShareLimit::ConnectionsPerUser)?;
+        let all = Arc::clone(&self.flows).try_acquire_owned();
+        let all = all.map_err(|_| ShareLimit::Connections)?;
+        Ok(SharedSlot {
             _account: account,
             _all: all,
         })
@@ -305,7 +361,16 @@ mod tests {
     use super::*;
 
     fn tenants(sessions: usize, flows: usize) -> GatewayTenants {
-        GatewayTenants::new(1, Capacity { sessions, flows })
+        let capacity = Capacity {
+            sessions,
+            sessions_of_one: sessions / 2,
+            flows,
+            flows_of_one: flows / 2,
+            flows_of_sandbox: flows / 4,
+            idle_origins: 1,
+            stubs: 1,
+        };
+        GatewayTenants::new(1, capacity)
     }
 
     #[test]
@@ -338,22 +403,11 @@ mod tests {
         assert_eq!(one.flows_max(), 4);
         let mut slots: Vec<_> = (0..4).map(|_| one.flow_slot().unwrap()).collect();
         slots.extend((0..4).map(|_| two.flow_slot().unwrap()));
-        assert!(two.flow_slot().is_none());
+        assert_eq!(two.flow_slot().unwrap_err(), ShareLimit::ConnectionsPerUser);
         let others: Vec<_> = (0..8).map(|_| other.flow_slot().unwrap()).collect();
-        assert!(other.flow_slot().is_none());
+        assert!(other.flow_slot().is_err());
         drop((slots, others));
-        assert!(two.flow_slot().is_some());
-    }
-
-    #[test]
-    fn what_is_promised_fits_into_the_open_files() {
-        for open_files in [256_u64, 1024, 4096, 65536, u64::MAX] {
-            let capacity = Capacity::of(open_files);
-            let worst =
-                160 + capacity.sessions * limits::DESCRIPTORS_PER_SESSION + capacity.flows * 6;
-            let fits = u64::try_from(worst).unwrap() <= open_files.max(512);
-            assert!(fits, "{open_files}: {capacity:?} needs {worst}");
-        }
+        assert!(two.flow_slot().is_ok());
     }
 
     #[test]

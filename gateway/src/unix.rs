@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use nix::sys::stat::{Mode, fstat};
 use outgate_handoff::ProcessFacts;
 use outgate_policy::Permit;
 use tokio::net::UnixStream;
@@ -95,6 +96,14 @@ async fn admitted(
     admitted.map_err(|refusal| refusal.asked(asked.words()))
 }
 
+/// Whether it is where a gateway says how it is. The front marks the inode by the sticky
+/// bit, which means nothing else for a socket, whatever its name and whatever leads there;
+/// changing it takes a grant to write there (chmod(2) is held).
+fn is_admin(target: &OwnedFd) -> bool {
+    // What cannot be looked at is not reached.
+    fstat(target).map_or(true, |found| found.st_mode & Mode::S_ISVTX.bits() != 0)
+}
+
 /// Spends the permit on this one connection.
 async fn connect(
     sockets: UnixDescriptors,
@@ -102,6 +111,11 @@ async fn connect(
 ) -> std::io::Result<(UnixStream, UnixStream)> {
     if !permit.is_for_socket(path) {
         return Err(std::io::Error::other("what was allowed is something else"));
+    }
+    if is_admin(&sockets.target) {
+        return Err(std::io::Error::other(
+            "it is the admin socket of a gateway, out of reach of every command",
+        ));
     }
     let client = std::os::unix::net::UnixStream::from(sockets.client);
     client.set_nonblocking(true)?;

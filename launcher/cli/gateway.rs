@@ -2,17 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Args;
-use outgate_launcher::GatewaySetting;
-use outgate_launcher::listener::Audience;
+use clap::{Args, Subcommand};
+use outgate_launcher::listener::{self, Audience};
 use outgate_launcher::run::RunError;
-use outgate_launcher::share::{ShareError, ShareOptions, SocketPlace, share};
+use outgate_launcher::service::ServiceManager;
+use outgate_launcher::share::{AdminPlace, ShareError, ShareOptions, SocketPlace, share};
 use outgate_launcher::sources::SourceCollector;
+use outgate_launcher::voice::Voice;
+use outgate_launcher::{GatewaySetting, activation};
 use outgate_policy::{PolicyOption, Source, SourceKind};
 
 use crate::accounts;
+use crate::gateway_limits::LimitOptions;
+use crate::gateway_status::{self, StatusOptions};
 use crate::given_files::{absolute, readable_again};
+use crate::log_format::LogFormat;
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
 use crate::run_options::MonitorReach;
@@ -20,8 +26,10 @@ use crate::upstream;
 
 /// Serve many runs with one gateway
 #[derive(Debug, Args)]
-#[command(after_help = GATEWAY_EXAMPLES)]
+#[command(after_help = GATEWAY_EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Gateway {
+    #[command(subcommand)]
+    pub(crate) task: Option<GatewayTask>,
     /// Make the socket there; without it, systemd's (LISTEN_FDS)
     #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Option<PathBuf>,
@@ -62,6 +70,22 @@ pub(crate) struct Gateway {
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
+    /// Say how the gateway is on this Unix socket, to you and root alone; `none`: nowhere
+    /// [default: the name of --listen and .admin]
+    #[arg(long, value_name = "SOCKET|none")]
+    pub(crate) admin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// Write what the gateway says as lines of JSON
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// What is asked of a gateway that runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayTask {
+    /// Show how a gateway is: sandboxes, limits, record
+    Status(StatusOptions),
 }
 
 const GATEWAY_EXAMPLES: &str = "\
@@ -73,14 +97,19 @@ Examples:
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
-SIGHUP has it read the -p files again: a faulty one changes nothing. SIGTERM or Ctrl-C
-ends it.";
+SIGHUP has it read the -p files again: a faulty one changes nothing, and it says what is
+allowed more than before. SIGTERM or Ctrl-C ends it: nothing new is taken, and what runs
+has the time of --drain. A limit that is not given is worked out from the open files.";
 
-/// The first descriptor systemd passes (sd_listen_fds(3)).
-const LISTEN_FDS_START: i32 = 3;
+/// Bytes of the path of an admin socket: of the 107 that there are, those that its name while
+/// it is made leaves.
+const ADMIN_PATH_BYTES_MAX: usize = 94;
 
 /// Shares a gateway until a signal ends it.
 pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
+    if let Some(GatewayTask::Status(options)) = &arguments.task {
+        return gateway_status::status(options);
+    }
     let sources = match sources(arguments) {
         Ok(sources) => sources,
         Err(error) => return report::failure(&error),
@@ -89,8 +118,12 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         Ok(directory) => directory,
         Err(error) => return report::wrong(&format!("the working directory: {error}")),
     };
-    let place = match place(arguments, &directory) {
-        Ok(place) => place,
+    let (place, admin) = match places(arguments, &directory) {
+        Ok(places) => places,
+        Err(message) => return report::wrong(&message),
+    };
+    let service = match manager() {
+        Ok(service) => service,
         Err(message) => return report::wrong(&message),
     };
     let home = std::env::var("HOME")
@@ -100,7 +133,8 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     let settings = absolute(arguments.upstream_ca.clone()).map(|files| {
         let trusted = files.into_iter().map(GatewaySetting::UpstreamCa);
         let records = records(arguments.audit.as_deref(), &directory, &home);
-        trusted.chain(records).collect()
+        let limits = arguments.limits.settings();
+        trusted.chain(records).chain(limits).collect()
     });
     let settings = match settings {
         Ok(settings) => settings,
@@ -112,6 +146,9 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     }
     let options = ShareOptions {
         place,
+        admin,
+        ending_time: arguments.limits.ending_time(),
+        service,
         sources,
         settings,
         upstream_proxy,
@@ -123,15 +160,26 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         let read = self::sources(arguments);
         read.map_err(|error| report::chain(&error))
     };
-    match share(options, &mut read, &mut report::Terminal::default()) {
+    let mut voice = arguments.log_format.voice();
+    match share(options, &mut read, &mut *voice) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+        Err(error) => {
+            failed(&error, arguments.log_format, &mut *voice);
+            ExitCode::from(error.status())
+        }
     }
 }
 
-fn failed(error: &ShareError) -> ExitCode {
-    report::error(error, error.hint());
-    ExitCode::from(error.status())
+fn failed(error: &ShareError, format: LogFormat, voice: &mut dyn Voice) {
+    match format {
+        LogFormat::Text => report::error(error, error.hint()),
+        LogFormat::Json => {
+            let text = report::chain(error);
+            for line in text.lines().chain(error.hint()) {
+                voice.say(&format!("outgate: error: {line}"));
+            }
+        }
+    }
 }
 
 fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
@@ -160,25 +208,72 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
     Ok(collector.finish())
 }
 
-fn place(arguments: &Gateway, directory: &Path) -> Result<SocketPlace, String> {
+/// Where launchers connect, and where it says how it is: made, or inherited.
+fn places(arguments: &Gateway, directory: &Path) -> Result<(SocketPlace, AdminPlace), String> {
     let audience = match (&arguments.group, arguments.everybody) {
         (Some(group), _) => Audience::Group(accounts::group(group)?),
         (None, true) => Audience::Everybody,
         (None, false) => Audience::Owner,
     };
+    let named = match &arguments.admin {
+        Some(path) if path.as_os_str() == "none" => Some(AdminPlace::None),
+        Some(path) => Some(AdminPlace::Path(directory.join(path))),
+        None => None,
+    };
     if let Some(path) = &arguments.listen {
-        return Ok(SocketPlace::Path(directory.join(path), audience));
+        let path = directory.join(path);
+        let admin = named.unwrap_or_else(|| beside(&path));
+        return Ok((SocketPlace::Path(path, audience), admin));
     }
     let variable = |name| std::env::var(name).ok();
     let ours = variable("LISTEN_PID").as_deref() == Some(&std::process::id().to_string());
-    if !ours || variable("LISTEN_FDS").as_deref() != Some("1") {
+    if !ours {
         return Err("`--listen SOCKET` is missing, and no socket was inherited".to_owned());
     }
     if audience != Audience::Owner {
         return Err("whoever made the inherited socket says who may connect".to_owned());
     }
-    let socket = outgate_launcher::listener::take_inherited(LISTEN_FDS_START)?;
-    Ok(SocketPlace::Inherited(socket))
+    let (count, names) = (variable("LISTEN_FDS"), variable("LISTEN_FDNAMES"));
+    let passed = activation::passed(count.as_deref(), names.as_deref())?;
+    let admin = match (named, passed.admin) {
+        (Some(_), Some(_)) => {
+            return Err(
+                "`--admin` and an inherited socket named `admin` are two places".to_owned(),
+            );
+        }
+        (Some(named), None) => named,
+        (None, Some(number)) => AdminPlace::Inherited(listener::take_inherited_admin(number)?),
+        (None, None) => AdminPlace::None,
+    };
+    let socket = listener::take_inherited(passed.runs)?;
+    Ok((SocketPlace::Inherited(socket), admin))
+}
+
+/// The admin socket beside the other, where its name is short enough (unix(7)).
+fn beside(path: &Path) -> AdminPlace {
+    let admin = gateway_status::beside(path);
+    if admin.as_os_str().len() <= ADMIN_PATH_BYTES_MAX {
+        return AdminPlace::Path(admin);
+    }
+    report::note("the name of an admin socket beside this one is too long; --admin names another");
+    AdminPlace::None
+}
+
+/// Who started this as a service and wants to hear of it (sd_notify(3)).
+fn manager() -> Result<ServiceManager, String> {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else {
+        return Ok(ServiceManager::default());
+    };
+    let variable = |name| std::env::var(name).ok();
+    let own = std::process::id().to_string();
+    let is_ours = variable("WATCHDOG_PID").is_none_or(|pid| pid == own);
+    let micros = variable("WATCHDOG_USEC").filter(|_| is_ours);
+    let micros = micros.and_then(|micros| micros.parse().ok());
+    let watchdog = micros
+        .filter(|micros| *micros > 0)
+        .map(Duration::from_micros);
+    ServiceManager::at(&socket, watchdog)
+        .map_err(|error| format!("NOTIFY_SOCKET={}: {error}", socket.to_string_lossy()))
 }
 
 /// Where records go: the option, or the state directory.

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accepted;
+pub mod activation;
 pub mod address;
 mod attributes;
 pub mod call_socket;
@@ -59,6 +60,7 @@ mod scarcity;
 pub mod sealed;
 pub mod secrets;
 pub mod seek;
+pub mod service;
 pub mod share;
 mod source_text;
 pub mod sources;
@@ -73,4 +75,4 @@ pub mod voice;
 pub mod withheld;
 pub mod writable;
 
-pub use outgate_handoff::GatewaySetting;
+pub use outgate_handoff::{GatewaySetting, ShareLimit};

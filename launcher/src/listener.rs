@@ -9,13 +9,30 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockname, listen,
+    socket,
 };
 use nix::sys::stat::{Mode, umask};
 
 /// Connections that may wait to be accepted; the kernel's own limit may be
 /// lower (net.core.somaxconn).
 const BACKLOG: i32 = 1024;
+
+/// The same for the admin socket: who comes beyond that is refused by the kernel.
+const ADMIN_BACKLOG: i32 = 16;
+
+/// Mode of the admin socket: its owner's alone, and the sticky bit, which means nothing else
+/// for a socket and by which a gateway refuses to connect a command to it.
+const ADMIN_MODE: u32 = 0o1600;
+
+/// What a socket is for.
+#[derive(Debug, Clone, Copy)]
+enum SocketUse {
+    /// Launchers, by messages.
+    Runs(Audience),
+    /// Questions of who runs the gateway, by HTTP.
+    Admin,
+}
 
 /// Who may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +100,23 @@ impl NamedListener {
         Self { socket, name: None }
     }
 
-    /// Makes one at `path`, an absolute path.
+    /// Makes one for launchers at `path`, an absolute path.
     ///
     /// # Errors
     /// [`ListenError`].
     pub fn make(path: &Path, audience: Audience) -> Result<Self, ListenError> {
+        Self::made(path, SocketUse::Runs(audience))
+    }
+
+    /// Makes one at `path` where the gateway says how it is, to its own account alone.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn make_admin(path: &Path) -> Result<Self, ListenError> {
+        Self::made(path, SocketUse::Admin)
+    }
+
+    fn made(path: &Path, used: SocketUse) -> Result<Self, ListenError> {
         let shown = path.display().to_string();
         let step = |what| {
             let path = shown.clone();
@@ -103,8 +132,8 @@ impl NamedListener {
         };
         let draft = aside("new");
         drop(fs::remove_file(&draft));
-        let socket = bound(&draft).map_err(step("making the socket"))?;
-        let made = prepare(&socket, &draft, audience)
+        let socket = bound(&draft, used).map_err(step("making the socket"))?;
+        let made = prepare(&socket, &draft, used)
             .map_err(step("opening the socket to its users"))
             .and_then(|()| place(&draft, path, &aside("old")));
         drop(fs::remove_file(&draft));
@@ -147,19 +176,42 @@ impl Drop for NamedListener {
 /// A sentence: there is none of the right kind.
 pub fn take_inherited(number: i32) -> Result<OwnedFd, String> {
     const SOCK_SEQPACKET: i32 = 5;
+    inherited_of_kind(number, SOCK_SEQPACKET)?.ok_or_else(|| {
+        format!(
+            "descriptor {number} is no listening SOCK_SEQPACKET Unix socket (systemd: \
+             ListenSequentialPacket=)"
+        )
+    })
+}
+
+/// Takes the listening admin socket this process inherited under `number`, and marks its
+/// file as far as that is ours.
+///
+/// # Errors
+/// A sentence: there is none of the right kind.
+pub fn take_inherited_admin(number: i32) -> Result<OwnedFd, String> {
+    const SOCK_STREAM: i32 = 1;
+    let socket = inherited_of_kind(number, SOCK_STREAM)?.ok_or_else(|| {
+        format!("descriptor {number} is no listening Unix socket (systemd: ListenStream=)")
+    })?;
+    let address: Result<UnixAddr, _> = getsockname(socket.as_raw_fd());
+    if let Some(path) = address.ok().and_then(|own| own.path().map(Path::to_owned)) {
+        drop(fs::set_permissions(
+            path,
+            fs::Permissions::from_mode(ADMIN_MODE),
+        ));
+    }
+    Ok(socket)
+}
+
+fn inherited_of_kind(number: i32, wanted: i32) -> Result<Option<OwnedFd>, String> {
     let socket = outgate_sys::descriptor::inherited(number)
         .ok_or_else(|| format!("descriptor {number} is not open"))?;
     let listens = outgate_sys::socket::listens(socket.as_fd()).unwrap_or(false);
     let kind = outgate_sys::socket::kind(socket.as_fd()).ok();
     let family = outgate_sys::socket::family(socket.as_fd()).ok();
-    if listens && kind == Some(SOCK_SEQPACKET) && family == Some(AddressFamily::Unix as i32) {
-        Ok(socket)
-    } else {
-        Err(format!(
-            "descriptor {number} is no listening SOCK_SEQPACKET Unix socket (systemd: \
-             ListenSequentialPacket=)"
-        ))
-    }
+    let is_it = listens && kind == Some(wanted) && family == Some(AddressFamily::Unix as i32);
+    Ok(is_it.then_some(socket))
 }
 
 /// Who may rename in the directory decides who answers at the path.
@@ -181,9 +233,13 @@ fn refuse_open(directory: &Path) -> Result<(), ListenError> {
 }
 
 /// A bound socket that only its owner may use so far.
-fn bound(draft: &Path) -> io::Result<OwnedFd> {
+fn bound(draft: &Path, used: SocketUse) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+    let kind = match used {
+        SocketUse::Runs(_) => SockType::SeqPacket,
+        SocketUse::Admin => SockType::Stream,
+    };
+    let socket = socket(AddressFamily::Unix, kind, flags, None)?;
     let address = UnixAddr::new(draft)?;
     // The only moment at which this process makes a file; it has one thread.
     let before = umask(Mode::from_bits_truncate(0o177));
@@ -193,17 +249,22 @@ fn bound(draft: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn prepare(socket: &OwnedFd, draft: &Path, audience: Audience) -> io::Result<()> {
-    let mode = match audience {
-        Audience::Owner => 0o600,
-        Audience::Group(group) => {
+fn prepare(socket: &OwnedFd, draft: &Path, used: SocketUse) -> io::Result<()> {
+    let mode = match used {
+        SocketUse::Admin => ADMIN_MODE,
+        SocketUse::Runs(Audience::Owner) => 0o600,
+        SocketUse::Runs(Audience::Group(group)) => {
             chown(draft, None, Some(group))?;
             0o660
         }
-        Audience::Everybody => 0o666,
+        SocketUse::Runs(Audience::Everybody) => 0o666,
     };
     fs::set_permissions(draft, fs::Permissions::from_mode(mode))?;
-    let backlog = Backlog::new(BACKLOG).unwrap_or(Backlog::MAXCONN);
+    let backlog = match used {
+        SocketUse::Runs(_) => BACKLOG,
+        SocketUse::Admin => ADMIN_BACKLOG,
+    };
+    let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXCONN);
     Ok(listen(socket, backlog)?)
 }
 

@@ -2,7 +2,7 @@
 //! only if they are sound; and what changed, in words. Sends nothing.
 
 use nix::poll::poll;
-use outgate_policy::{Context, Effect, Policy, Source, compile};
+use outgate_policy::{Context, Effect, Policy, Source, Widenings, compile, printable};
 
 use crate::enforced::refuse_unenforced;
 use crate::sources::check_total;
@@ -11,6 +11,8 @@ use crate::sources::check_total;
 const READINGS_MAX: usize = 20;
 /// Time between two readings, in milliseconds: longer than writing a file takes.
 const READING_PAUSE_MS: u16 = 50;
+/// Ways in which more is allowed that are named.
+const WIDER_MAX: usize = 20;
 /// Rules that are named when they no longer narrow.
 const NAMED_MAX: usize = 3;
 
@@ -54,8 +56,8 @@ fn sound(sources: Vec<Source>, context: &Context) -> Result<Sound, String> {
     Ok(Sound { sources, policy })
 }
 
-/// What is different between two policies: one line, and one for each rule
-/// that narrowed and is gone.
+/// What is different between two policies: one line, one for each rule that narrowed
+/// and is gone, and one for each way in which the second allows more.
 pub fn differences(before: &Policy, after: &Policy) -> Vec<String> {
     let rules = |policy: &Policy| -> Vec<(Effect, String)> {
         let rules = policy.rules();
@@ -76,7 +78,36 @@ pub fn differences(before: &Policy, after: &Policy) -> Vec<String> {
         lines.push(format!(
             "no longer in force: {} `{}`",
             effect.as_str(),
-            outgate_policy::printable(text)
+            printable(text)
+        ));
+    }
+    lines.extend(widened(before, after));
+    lines
+}
+
+/// What the second allows that the first does not, a line each.
+fn widened(before: &Policy, after: &Policy) -> Vec<String> {
+    let wider = Widenings::between(before, after);
+    let rules = wider.rules.iter().map(|own| {
+        let (effect, text) = (own.rule.effect.as_str(), printable(&own.rule.text));
+        match &own.shown {
+            Some(shown) => format!(
+                "allows more: {effect} `{text}`, for one {}",
+                printable(&shown.event)
+            ),
+            None => format!("may allow more: {effect} `{text}`"),
+        }
+    });
+    let others = wider
+        .others
+        .iter()
+        .map(|own| format!("allows more: {}: {}", own.key, printable(&own.what)));
+    let mut lines: Vec<String> = rules.chain(others).collect();
+    let more = lines.len().saturating_sub(WIDER_MAX);
+    lines.truncate(WIDER_MAX);
+    if more > 0 {
+        lines.push(format!(
+            "allows more in {more} other ways; `outgate policy diff` names them"
         ));
     }
     lines
@@ -150,14 +181,23 @@ mod tests {
         let policy = |text| sound(document(text), &context()).unwrap().policy;
         let before = policy("allow = [\"a.test\"]\ndeny = [\"a.test/x\"]\nonly = [\"GET b.test\"]");
         let after = policy("allow = [\"a.test\", \"c.test\"]");
+        let lines = differences(&before, &after);
+        let (named, wider) = lines.split_at(3);
         assert_eq!(
-            differences(&before, &after),
+            named,
             [
                 "2 rules; 1 new, 2 gone",
                 "no longer in force: deny `a.test/x`",
                 "no longer in force: only `GET b.test`",
             ]
         );
+        for rule in ["a.test", "c.test"] {
+            let line = format!("allows more: allow `{rule}`, for one ");
+            assert!(
+                wider.iter().any(|own| own.starts_with(&line)),
+                "{rule}: {wider:?}"
+            );
+        }
         assert_eq!(differences(&after, &after), ["2 rules; 0 new, 0 gone"]);
     }
 }

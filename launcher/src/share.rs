@@ -2,34 +2,29 @@
 //! the gateway's program beside it, brings it its policy, again when a signal
 //! says so, and removes the socket however the gateway ends. Serves nobody.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Child;
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::sys::socket::{MsgFlags, recv, send};
-use outgate_handoff::{BeginFrame, FRAME_BYTES_MAX, GatewaySetting, ToGateway, ToLauncher};
+use outgate_handoff::{BeginFrame, GatewaySetting};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
-use crate::coprocess::start_program;
 use crate::enforced::refuse_unenforced;
 use crate::listener::{Audience, ListenError, NamedListener};
-use crate::opening::BUILD;
-use crate::opening::{GatewayPlace, Opening, opening_frames, policy_frames};
-use crate::reread::{Read, differences, reread};
+use crate::opening::{GatewayPlace, Opening};
+use crate::reread::Read;
 use crate::run::{gateway_program, upstream_variables};
 use crate::secrets::{GuardedSecrets, SecretError};
+use crate::service::ServiceManager;
 use crate::source_text::PolicyTextError;
 use crate::sources::check_total;
 use crate::voice::Voice;
 
-/// Time for all sessions to end, in milliseconds: longer than the gateway
-/// gives them.
-const END_MS: u16 = 5000;
-/// Time for the gateway to compile its policy and answer.
-const START_MS: u16 = 15_000;
+mod front;
+
+use front::Front;
 
 /// Where the socket comes from.
 #[derive(Debug)]
@@ -40,11 +35,38 @@ pub enum SocketPlace {
     Inherited(OwnedFd),
 }
 
+/// Where the gateway says how it is.
+#[derive(Debug)]
+pub enum AdminPlace {
+    /// Nowhere.
+    None,
+    /// On a Unix socket at this absolute path.
+    Path(PathBuf),
+    /// On a Unix socket inherited from whoever started us.
+    Inherited(OwnedFd),
+}
+
+impl AdminPlace {
+    fn listener(self) -> Result<Option<NamedListener>, ListenError> {
+        Ok(match self {
+            Self::None => None,
+            Self::Path(path) => Some(NamedListener::make_admin(&path)?),
+            Self::Inherited(socket) => Some(NamedListener::inherited(socket)),
+        })
+    }
+}
+
 /// What to share and how.
 #[derive(Debug)]
 pub struct ShareOptions {
     /// Where runs find it.
     pub place: SocketPlace,
+    /// Where who runs it asks how it is.
+    pub admin: AdminPlace,
+    /// Time that what runs has once it is to end.
+    pub ending_time: Duration,
+    /// Who is told that it serves.
+    pub service: ServiceManager,
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
     /// What the gateway is told: whom it trusts beside the system's authorities, and
@@ -171,6 +193,7 @@ pub fn share(
             "the inherited socket".to_owned(),
         ),
     };
+    let admin = options.admin.listener()?;
     let mut law = Law {
         policy,
         context,
@@ -195,13 +218,15 @@ pub fn share(
             ask_seconds: 0,
         },
     };
-    let mut front = Front::start(&opening, &listener)?;
+    let listeners = (&listener, admin.as_ref());
+    let mut front = Front::start(&opening, listeners, options.ending_time)?;
     let record = front.ready()?;
     voice.say(&format!(
         "outgate: the gateway listens at {shown} ({rules} rules; record: {record})"
     ));
-    let ended = front.attend(&signals, &mut law, voice);
-    drop(listener);
+    options.service.ready(&law.words());
+    let ended = front.attend((&signals, &options.service), &mut law, voice);
+    drop((listener, admin));
     ended
 }
 
@@ -229,6 +254,11 @@ struct Law<'a> {
 }
 
 impl Law<'_> {
+    /// What is in force, for people.
+    fn words(&self) -> String {
+        format!("serving under {} rules", self.policy.rules().count())
+    }
+
     /// Whether a policy can be enforced with the keys that were read: the
     /// gateway is confined since, and reads no more files.
     fn names_the_same_keys(&self, policy: &Policy) -> Result<(), String> {
@@ -283,189 +313,3 @@ impl Terminal {
 
 /// `si_code` of what the kernel sends (sigaction(2)).
 const SI_KERNEL: i32 = 0x80;
-
-/// The running gateway, and the socket to it.
-struct Front {
-    socket: OwnedFd,
-    child: Child,
-}
-
-/// Says that nothing changes, and why.
-fn kept(faults: &str, voice: &mut dyn Voice) {
-    voice.say(
-        "outgate: the policy stays as it is, since the files that were read again have faults:",
-    );
-    for line in faults.lines() {
-        voice.say(&format!("outgate:   {line}"));
-    }
-}
-
-impl Drop for Front {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-impl Front {
-    fn start(opening: &Opening, listener: &NamedListener) -> Result<Self, ShareError> {
-        let failed = |what| move |source| ShareError::Machine { what, source };
-        let GatewayPlace::Private {
-            program, variables, ..
-        } = &opening.whose
-        else {
-            return Err(ShareError::Ended {
-                how: "it has no program".to_owned(),
-            });
-        };
-        let inherited = [("--listen-fd", listener.as_fd())];
-        let (socket, child) = start_program(program, &["share"], &inherited, variables)
-            .map_err(failed("starting outgate-gateway"))?;
-        let mut front = Self { socket, child };
-        for frame in opening_frames(opening).map_err(failed("the policy's text"))? {
-            // The gateway reads while we send: this waits for room.
-            if send(front.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL).is_err() {
-                return Err(front.ended());
-            }
-        }
-        Ok(front)
-    }
-
-    /// Waits until it serves; where its records go.
-    fn ready(&mut self) -> Result<String, ShareError> {
-        match self.receive(PollTimeout::from(START_MS)) {
-            Some(ToLauncher::Ready { audit, build, .. }) if build == BUILD => {
-                Ok(if audit.is_empty() {
-                    "none".to_owned()
-                } else {
-                    audit
-                })
-            }
-            Some(ToLauncher::Refused { message }) => Err(ShareError::Refused { message }),
-            Some(_) => Err(ShareError::Refused {
-                message: "outgate-gateway is of another build".to_owned(),
-            }),
-            None => Err(self.ended()),
-        }
-    }
-
-    /// Waits for a signal or for the gateway's end.
-    fn attend(
-        &mut self,
-        signals: &SignalFd,
-        law: &mut Law<'_>,
-        voice: &mut dyn Voice,
-    ) -> Result<(), ShareError> {
-        loop {
-            let mut sources = [
-                PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            ];
-            if poll(&mut sources, PollTimeout::NONE).is_err() {
-                continue;
-            }
-            if let Ok(Some(signal)) = signals.read_signal() {
-                match wish(&signal, law.terminal) {
-                    SignalWish::End => return self.end(),
-                    SignalWish::Reread => self.revise(law, voice)?,
-                }
-                continue;
-            }
-            match self.receive(PollTimeout::ZERO) {
-                Some(ToLauncher::Notice { line }) => voice.say(&line),
-                Some(_) => {}
-                None => return Err(self.ended()),
-            }
-        }
-    }
-
-    /// Reads the policy files again and brings the gateway what they say; with
-    /// a fault, everything stays as it is.
-    fn revise(&mut self, law: &mut Law<'_>, voice: &mut dyn Voice) -> Result<(), ShareError> {
-        let sound = match reread(law.read, &law.context) {
-            Ok(sound) => sound,
-            Err(faults) => {
-                kept(&faults, voice);
-                return Ok(());
-            }
-        };
-        if let Err(fault) = law.names_the_same_keys(&sound.policy) {
-            kept(&fault, voice);
-            return Ok(());
-        }
-        let begin = BeginFrame {
-            home: law.context.home.clone(),
-            working_directory: law.context.working_directory.clone(),
-            private_directory: String::new(),
-            command: "gateway".to_owned(),
-            ask_seconds: 0,
-        };
-        let frames =
-            policy_frames(&sound.sources, &begin).map_err(|source| ShareError::Machine {
-                what: "the policy's text",
-                source,
-            })?;
-        for frame in frames {
-            if send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL).is_err() {
-                return Err(self.ended());
-            }
-        }
-        loop {
-            match self.receive(PollTimeout::from(START_MS)) {
-                Some(ToLauncher::Generation { generation }) => {
-                    let lines = differences(&law.policy, &sound.policy);
-                    for line in lines {
-                        voice.say(&format!("outgate: policy {generation}: {line}"));
-                    }
-                    for warning in sound.policy.warnings() {
-                        voice.say(&format!("outgate: warning: {warning}"));
-                    }
-                    law.policy = sound.policy;
-                    return Ok(());
-                }
-                Some(ToLauncher::Kept { message }) => {
-                    kept(&message, voice);
-                    return Ok(());
-                }
-                Some(ToLauncher::Notice { line }) => voice.say(&line),
-                Some(_) => {}
-                None => return Err(self.ended()),
-            }
-        }
-    }
-
-    /// Asks it to end, and waits.
-    fn end(&mut self) -> Result<(), ShareError> {
-        let frame = ToGateway::Finish { status: 0 }.encode();
-        if let Ok(frame) = frame {
-            let _ = send(self.socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL);
-        }
-        match self.receive(PollTimeout::from(END_MS)) {
-            Some(ToLauncher::Summary { .. }) => Ok(()),
-            _ => Err(self.ended()),
-        }
-    }
-
-    /// The next frame within this time; `None` when none comes.
-    fn receive(&mut self, wait: PollTimeout) -> Option<ToLauncher> {
-        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, wait) != Ok(1) {
-            return None;
-        }
-        let mut bytes = vec![0; FRAME_BYTES_MAX];
-        let count = recv(self.socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT).ok()?;
-        bytes.truncate(count);
-        ToLauncher::decode(&bytes).ok()
-    }
-
-    fn ended(&mut self) -> ShareError {
-        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
-        // Its socket closes a moment before its status is there.
-        let _ = poll(&mut polled, 1000_u16);
-        let how = match self.child.try_wait() {
-            Ok(Some(status)) => status.to_string(),
-            _ => "it closed its connection".to_owned(),
-        };
-        ShareError::Ended { how }
-    }
-}

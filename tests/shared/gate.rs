@@ -120,12 +120,14 @@ pub(crate) fn outgate(lab: &Lab, identity: Identity, words: &[&str]) -> Outcome 
     start(lab, identity, &line, 60).finish()
 }
 
-fn program(lab: &Lab) -> String {
+/// Where `outgate` lies.
+pub(crate) fn program(lab: &Lab) -> String {
     let program = lab.tools.programs.join("outgate");
     program.to_string_lossy().into_owned()
 }
 
-fn start(lab: &Lab, identity: Identity, words: &[String], seconds: u64) -> Running {
+/// A command started as one of the lab.
+pub(crate) fn start(lab: &Lab, identity: Identity, words: &[String], seconds: u64) -> Running {
     use std::os::unix::process::CommandExt;
     let (program, arguments) = words.split_first().expect("a command");
     let mut command = Command::new(program);

@@ -16,7 +16,8 @@ use outgate_harness::{Identity, audit, eventually, lab_tests};
 
 use crate::gate::{Gate, Plan, curl, python};
 
-fn enter(path: &Path) -> nix::Result<OwnedFd> {
+/// A connection to the socket of a gateway.
+pub(crate) fn enter(path: &Path) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(15, 0))?;
@@ -107,6 +108,16 @@ const BARRED_TIME: Duration = Duration::from_secs(40);
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
 const PROTOCOL: u16 = 10;
+
+/// A session with nothing to say; what the gateway answered.
+pub(crate) fn registered(socket: &OwnedFd) -> Vec<u8> {
+    say(socket, &hello(PROTOCOL, BUILD, std::process::id()), &[]);
+    say(socket, &begin(), &[]);
+    let mut buffer = vec![0; 65536];
+    let count = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()).unwrap_or(0);
+    buffer.truncate(count);
+    buffer
+}
 
 /// What is sent without end.
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,7 @@
     reason = "a step that cannot be made is a failed test"
 )]
 
+mod admin;
 mod asks;
 mod crowds;
 mod death;
@@ -20,8 +21,10 @@ mod hostile;
 mod monitor;
 mod opened;
 mod own_origin;
+mod page;
 mod policies;
 mod registry;
 mod revise;
 mod screens;
+mod service;
 mod undecided;

@@ -200,6 +200,7 @@ impl ToGateway {
                 w = FrameWriter::new(10, *id);
                 w.bytes("what", what.as_bytes(), LINE_BYTES_MAX);
             }
+            Self::Ping(id) => w = FrameWriter::new(13, *id),
         }
         w.finish()
     }
@@ -263,6 +264,7 @@ impl ToGateway {
                 place: r.text("place", NAME_BYTES_MAX)?,
                 left_ms: r.u64("left_ms")?,
             },
+            13 => Self::Ping(id),
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;
@@ -379,6 +381,7 @@ impl ToLauncher {
                 w = FrameWriter::new(108, 0);
                 w.bytes("lines", lines.as_bytes(), SOURCE_CHUNK_BYTES_MAX);
             }
+            Self::Pong(id) => w = FrameWriter::new(113, *id),
         }
         w.finish()
     }
@@ -422,6 +425,7 @@ impl ToLauncher {
             },
             111 => Self::Question(id, read_open_question(&mut r)?),
             112 => Self::Withdrawn(id),
+            113 => Self::Pong(id),
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;

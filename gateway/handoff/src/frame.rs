@@ -274,6 +274,8 @@ pub enum ToGateway {
         /// Milliseconds that are left.
         left_ms: u64,
     },
+    /// Whether whoever is asked still serves: only the front of a shared gateway asks.
+    Ping(u64),
 }
 
 /// From the gateway.
@@ -340,4 +342,6 @@ pub enum ToLauncher {
         /// At most five lines, separated by `\n`.
         lines: String,
     },
+    /// Answers the `Ping` of this id.
+    Pong(u64),
 }

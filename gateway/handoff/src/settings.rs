@@ -43,8 +43,62 @@ pub enum GatewaySetting {
     KnownValues(PathBuf),
     /// False credentials are made, too, of these bytes: those that the launcher planted.
     Canaries([u8; CANARY_SEED_BYTES]),
+    /// A bound of a shared gateway, in place of the one it works out itself.
+    Limit(ShareLimit, u32),
     /// That was all.
     End,
+}
+
+/// What somebody who runs a shared gateway may bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareLimit {
+    /// Sandboxes at once.
+    Sandboxes,
+    /// Of them those of one user.
+    SandboxesPerUser,
+    /// Connections served at once.
+    Connections,
+    /// Of them those of one user.
+    ConnectionsPerUser,
+    /// Of them those of one sandbox.
+    ConnectionsPerSandbox,
+    /// Seconds that running requests have once it is to end.
+    DrainSeconds,
+}
+
+impl ShareLimit {
+    /// Every one, once; the position is its number in a frame, from 1.
+    pub const ALL: [Self; 6] = [
+        Self::Sandboxes,
+        Self::SandboxesPerUser,
+        Self::Connections,
+        Self::ConnectionsPerUser,
+        Self::ConnectionsPerSandbox,
+        Self::DrainSeconds,
+    ];
+
+    /// The option of `outgate gateway` that sets it.
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Sandboxes => "--sandboxes",
+            Self::SandboxesPerUser => "--sandboxes-per-user",
+            Self::Connections => "--connections",
+            Self::ConnectionsPerUser => "--connections-per-user",
+            Self::ConnectionsPerSandbox => "--connections-per-sandbox",
+            Self::DrainSeconds => "--drain",
+        }
+    }
+
+    fn number(self) -> u8 {
+        let position = Self::ALL.iter().position(|one| *one == self);
+        let number = position.and_then(|position| u8::try_from(position).ok());
+        number.map_or(0, |number| number.saturating_add(1))
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        let position = usize::from(number).checked_sub(1)?;
+        Self::ALL.get(position).copied()
+    }
 }
 
 impl fmt::Debug for GatewaySetting {
@@ -64,6 +118,7 @@ impl fmt::Debug for GatewaySetting {
             Self::OwnSecrets => "OwnSecrets",
             Self::KnownValues(path) => return write!(formatter, "KnownValues({})", path.display()),
             Self::Canaries(_) => "Canaries",
+            Self::Limit(limit, value) => return write!(formatter, "Limit({limit:?}, {value})"),
             Self::End => "End",
         };
         formatter.write_str(name)
@@ -154,6 +209,11 @@ impl GatewaySetting {
                 w.u8(9);
                 w.bytes("seed", seed, CANARY_SEED_BYTES);
             }
+            Self::Limit(limit, value) => {
+                w.u8(10);
+                w.u8(limit.number());
+                w.u32(*value);
+            }
         }
     }
 
@@ -176,6 +236,11 @@ impl GatewaySetting {
                 let seed = r.bytes("seed", CANARY_SEED_BYTES)?;
                 let seed = seed.try_into();
                 Self::Canaries(seed.map_err(|_| FrameError::Value { field: "seed" })?)
+            }
+            10 => {
+                let limit = ShareLimit::of(r.u8("limit")?);
+                let limit = limit.ok_or(FrameError::Value { field: "limit" })?;
+                Self::Limit(limit, r.u32("value")?)
             }
             _ => return Err(FrameError::Value { field: "setting" }),
         })

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use outgate_handoff::{
     ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
     FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX, NAME_BYTES_MAX,
-    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, SourceFrame,
-    ToGateway, ToLauncher,
+    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, ShareLimit,
+    SourceFrame, ToGateway, ToLauncher,
 };
 use outgate_policy::{NamedSecret, PolicyOption, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
@@ -103,6 +103,11 @@ fn setting() -> impl Strategy<Value = GatewaySetting> {
         }),
         any::<[u8; 32]>().prop_map(GatewaySetting::Canaries),
         Just(GatewaySetting::OwnSecrets),
+        (
+            proptest::sample::select(ShareLimit::ALL.to_vec()),
+            any::<u32>()
+        )
+            .prop_map(|(limit, value)| GatewaySetting::Limit(limit, value)),
         Just(GatewaySetting::End),
     ]
 }
@@ -155,6 +160,7 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
         Just(ToGateway::Stub),
         setting().prop_map(ToGateway::Setting),
         any::<u8>().prop_map(|status| ToGateway::Finish { status }),
+        any::<u64>().prop_map(ToGateway::Ping),
         (any::<u64>(), text()).prop_map(|(id, what)| ToGateway::Change(id, what)),
         (text(), any::<u64>()).prop_map(|(place, left_ms)| ToGateway::Until { place, left_ms }),
         (text(), text(), text()).prop_map(|(kind, path, detail)| ToGateway::Leftover {
@@ -198,6 +204,7 @@ fn to_launcher() -> impl Strategy<Value = ToLauncher> {
         text().prop_map(|line| ToLauncher::Notice { line }),
         any::<u64>().prop_map(|generation| ToLauncher::Generation { generation }),
         text().prop_map(|lines| ToLauncher::Summary { lines }),
+        any::<u64>().prop_map(ToLauncher::Pong),
         text().prop_map(|message| ToLauncher::Kept { message }),
         text().prop_map(|lines| ToLauncher::Variables { lines }),
         (any::<u64>(), text()).prop_map(|(id, message)| ToLauncher::Changed(id, message)),

@@ -36,6 +36,11 @@ impl<'a> Event<'a> {
         self.0.kind.known()
     }
 
+    /// What it says so far.
+    pub(super) fn parts(&self) -> &Record<'a, Parent> {
+        &self.0
+    }
+
     /// The record, without what tells its place in the chain.
     pub(super) fn record(&self) -> Record<'_, Parent> {
         self.0.clone()

@@ -133,6 +133,11 @@ impl RecordWriter {
         self.dropped
     }
 
+    /// Whether the last that was to be written could not be.
+    pub(super) fn is_failing(&self) -> bool {
+        matches!(self.sink, Destined::Failed) || self.lost > 0
+    }
+
     /// Whether a record needs no more writing.
     pub(super) fn is_written(&self, seq: u64) -> bool {
         self.written >= seq

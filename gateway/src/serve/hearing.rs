@@ -89,6 +89,7 @@ impl<'c> SessionHearing<'c> {
             | ToGateway::Until { .. }
             | ToGateway::Ask(..)
             | ToGateway::Leftover { .. }
+            | ToGateway::Ping(_)
             | ToGateway::Finish { .. } => 0,
         };
         expect_descriptors(&received, expected)?;
@@ -97,7 +98,7 @@ impl<'c> SessionHearing<'c> {
             ToGateway::Flow(handed) => accept::accept(session, handed, received.descriptors)?,
             ToGateway::Stub => {
                 self.stubs += 1;
-                if self.stubs > limits::STUBS_MAX {
+                if self.stubs > session.stubs_max() {
                     return Err(ControlError::Order {
                         what: "more stub sockets than the limit",
                     });
@@ -129,7 +130,10 @@ impl<'c> SessionHearing<'c> {
                     });
                 }
             }
-            ToGateway::Setting(_) | ToGateway::Hello(_) | ToGateway::Begin(_) => {
+            ToGateway::Setting(_)
+            | ToGateway::Hello(_)
+            | ToGateway::Begin(_)
+            | ToGateway::Ping(_) => {
                 return Err(ControlError::Order {
                     what: "a second opening",
                 });

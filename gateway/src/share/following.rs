@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use outgate_handoff::{LINE_BYTES_MAX, ToLauncher};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{Ceilings, RunPolicy};
 use crate::rules::Ceiling;
@@ -16,6 +16,9 @@ use crate::text::shortened;
 /// What the record says where the ceiling is another.
 const OTHER_RULES: &str = "other rules are in force";
 
+/// What a run hears that would change its policy.
+const ENDING: &str = "the gateway is ending; try again once it is back";
+
 /// Who follows both.
 pub(super) struct Following {
     pub(super) session: Arc<Session>,
@@ -23,6 +26,8 @@ pub(super) struct Following {
     pub(super) texts: TextsInForce,
     pub(super) ceilings: Ceilings,
     pub(super) changes: mpsc::Receiver<PolicyChange>,
+    /// Whether the gateway takes nothing new any more.
+    pub(super) ending: watch::Receiver<bool>,
 }
 
 /// What is to be done about.
@@ -39,15 +44,34 @@ enum News {
 
 impl Following {
     /// Follows until the session or the gateway ends.
-    pub(super) async fn follow(self) {
+    pub(super) async fn follow(mut self) {
         let session = Arc::clone(&self.session);
         tokio::select! {
-            () = self.follow_both() => {}
+            () = self.follow_all() => {}
             () = session.post().deliver(session.control()) => {}
         }
     }
 
-    async fn follow_both(mut self) {
+    /// Follows until the gateway takes nothing new: then no policy comes any more.
+    async fn follow_all(&mut self) {
+        let mut ending = self.ending.clone();
+        let ended = async { ending.wait_for(|ending| *ending).await.map(drop).is_ok() };
+        let is_ending = tokio::select! {
+            biased;
+            is_ending = ended => is_ending,
+            () = self.follow_both() => false,
+        };
+        if !is_ending {
+            return;
+        }
+        self.session.wind_down();
+        while let Some(change) = self.changes.recv().await {
+            change.answer(&self.session, Err(ENDING.to_owned()));
+        }
+        std::future::pending::<()>().await;
+    }
+
+    async fn follow_both(&mut self) {
         let mut waiting = None;
         loop {
             match self.news(&mut waiting).await {

@@ -51,7 +51,7 @@ impl Supervisor<'_> {
                 ToLauncher::Withdrawn(id) => self.withdrawn(id),
                 ToLauncher::Summary { lines } => self.summary = Some(lines),
                 // The command has its environment by now.
-                ToLauncher::Variables { .. } => {}
+                ToLauncher::Variables { .. } | ToLauncher::Pong(_) => {}
             }
         }
         self.notice_gateway();
