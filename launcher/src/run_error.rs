@@ -376,8 +376,7 @@ impl RunError {
                  name the host with `-a`"
             }
             Self::RunsOutside { .. } => {
-                "it is run outside of the confinement: keep it elsewhere, as below `~/bin`, and \
-                 name it by its whole path"
+                "it is run outside: keep it elsewhere, as in `~/bin`, and name its whole path"
             }
             Self::Private { .. } => "set `TMPDIR` to a directory where you may write",
             Self::Secret(SecretError::Reachable { right: "write", .. }) => {
