@@ -15,6 +15,7 @@ use crate::accounts;
 use crate::given_files::{absolute, readable_again};
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
+use crate::rotation::RotationOptions;
 use crate::run_options::MonitorReach;
 use crate::upstream;
 
@@ -62,6 +63,8 @@ pub(crate) struct Gateway {
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rotation: RotationOptions,
 }
 
 const GATEWAY_EXAMPLES: &str = "\
@@ -70,6 +73,8 @@ Examples:
   outgate run --gateway /run/user/1000/gate -- ./fetch
   outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
   outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
+  outgate gateway --listen /run/outgate/gate -p site.toml --audit /var/log/outgate \
+          --audit-rotate 100M --audit-rotate 1d --audit-keep-days 30
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
@@ -97,10 +102,10 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         .ok()
         .filter(|home| home.starts_with('/'));
     let home = home.unwrap_or_default();
-    let settings = absolute(arguments.upstream_ca.clone()).map(|files| {
+    let settings = absolute(arguments.upstream_ca.clone()).and_then(|files| {
         let trusted = files.into_iter().map(GatewaySetting::UpstreamCa);
-        let records = records(arguments.audit.as_deref(), &directory, &home);
-        trusted.chain(records).collect()
+        let records = records(arguments, &directory, &home)?;
+        Ok(trusted.chain(records).collect())
     });
     let settings = match settings {
         Ok(settings) => settings,
@@ -182,13 +187,21 @@ fn place(arguments: &Gateway, directory: &Path) -> Result<SocketPlace, String> {
 }
 
 /// Where records go: the option, or the state directory.
-fn records(audit: Option<&Path>, directory: &Path, home: &str) -> Option<GatewaySetting> {
-    if let Some(file) = audit {
-        return Some(GatewaySetting::RecordFile(directory.join(file)));
+fn records(
+    arguments: &Gateway,
+    directory: &Path,
+    home: &str,
+) -> Result<Option<GatewaySetting>, String> {
+    if let Some(place) = &arguments.audit {
+        let place = directory.join(place);
+        return Ok(Some(match arguments.rotation.rotation(Some(&place))? {
+            Some(rotation) => GatewaySetting::RotatedRecords(place, rotation),
+            None => GatewaySetting::RecordFile(place),
+        }));
     }
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| (!home.is_empty()).then(|| Path::new(home).join(".local/state")));
-    state.map(|state| GatewaySetting::RecordDirectory(state.join("outgate/gateways")))
+    Ok(state.map(|state| GatewaySetting::RecordDirectory(state.join("outgate/gateways"))))
 }

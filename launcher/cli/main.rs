@@ -32,6 +32,7 @@ mod policy_options;
 mod record;
 mod replay;
 mod report;
+mod rotation;
 mod run;
 mod run_options;
 mod runs;

@@ -73,4 +73,4 @@ pub mod voice;
 pub mod withheld;
 pub mod writable;
 
-pub use outgate_handoff::GatewaySetting;
+pub use outgate_handoff::{GatewaySetting, RecordRotation};

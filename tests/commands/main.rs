@@ -25,6 +25,7 @@ mod presets;
 mod programs;
 mod project;
 mod replay;
+mod rotation;
 mod same;
 mod scan;
 mod schema;

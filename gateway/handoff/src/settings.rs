@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_policy::{NamedSecret, SecretKind, SecretSource};
 
+use crate::rotation::RecordRotation;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
 use crate::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 
@@ -22,6 +23,8 @@ pub enum GatewaySetting {
     RecordFile(PathBuf),
     /// Records go to files in this directory.
     RecordDirectory(PathBuf),
+    /// Records go to files in this directory that follow one another.
+    RotatedRecords(PathBuf, RecordRotation),
     /// Certificates to trust beside the system's, in PEM.
     UpstreamCa(PathBuf),
     /// The directory of the user's own authority.
@@ -54,6 +57,13 @@ impl fmt::Debug for GatewaySetting {
             Self::RecordFile(path) => return write!(formatter, "RecordFile({})", path.display()),
             Self::RecordDirectory(path) => {
                 return write!(formatter, "RecordDirectory({})", path.display());
+            }
+            Self::RotatedRecords(path, rotation) => {
+                return write!(
+                    formatter,
+                    "RotatedRecords({}, {rotation:?})",
+                    path.display()
+                );
             }
             Self::UpstreamCa(path) => return write!(formatter, "UpstreamCa({})", path.display()),
             Self::Authority(path) => return write!(formatter, "Authority({})", path.display()),
@@ -154,6 +164,11 @@ impl GatewaySetting {
                 w.u8(9);
                 w.bytes("seed", seed, CANARY_SEED_BYTES);
             }
+            Self::RotatedRecords(path, rotation) => {
+                w.u8(10);
+                write_path(w, path);
+                rotation.write(w);
+            }
         }
     }
 
@@ -177,6 +192,7 @@ impl GatewaySetting {
                 let seed = seed.try_into();
                 Self::Canaries(seed.map_err(|_| FrameError::Value { field: "seed" })?)
             }
+            10 => Self::RotatedRecords(read_path(r)?, RecordRotation::read(r)?),
             _ => return Err(FrameError::Value { field: "setting" }),
         })
     }
