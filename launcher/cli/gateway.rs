@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use outgate_launcher::GatewaySetting;
 use outgate_launcher::listener::Audience;
 use outgate_launcher::run::RunError;
@@ -12,6 +12,7 @@ use outgate_launcher::sources::SourceCollector;
 use outgate_policy::{PolicyOption, Source, SourceKind};
 
 use crate::accounts;
+use crate::gateway_check::{self, GatewayCheck};
 use crate::given_files::{absolute, readable_again};
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
@@ -21,8 +22,10 @@ use crate::upstream;
 
 /// Serve many runs with one gateway
 #[derive(Debug, Args)]
-#[command(after_help = GATEWAY_EXAMPLES)]
+#[command(after_help = GATEWAY_EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Gateway {
+    #[command(subcommand)]
+    pub(crate) task: Option<GatewayTask>,
     /// Make the socket there; without it, systemd's (LISTEN_FDS)
     #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Option<PathBuf>,
@@ -67,6 +70,13 @@ pub(crate) struct Gateway {
     pub(crate) rotation: RotationOptions,
 }
 
+/// What is asked about a gateway.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayTask {
+    /// Say whether a gateway with these options would start here, and what to do where not
+    Check(Box<GatewayCheck>),
+}
+
 const GATEWAY_EXAMPLES: &str = "\
 Examples:
   outgate gateway --listen /run/user/1000/gate -a https://files.example.org
@@ -86,6 +96,9 @@ const LISTEN_FDS_START: i32 = 3;
 
 /// Shares a gateway until a signal ends it.
 pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
+    if let Some(GatewayTask::Check(options)) = &arguments.task {
+        return gateway_check::check(options);
+    }
     let sources = match sources(arguments) {
         Ok(sources) => sources,
         Err(error) => return report::failure(&error),

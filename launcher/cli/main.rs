@@ -14,6 +14,7 @@ mod doubts;
 mod duration;
 mod failure;
 mod gateway;
+mod gateway_check;
 mod given_files;
 mod grants;
 mod last;

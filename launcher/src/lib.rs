@@ -51,6 +51,7 @@ pub mod record;
 pub mod redirect;
 pub mod reload;
 pub mod reread;
+pub mod room;
 pub mod ruleset;
 pub mod run;
 mod run_error;

@@ -162,6 +162,18 @@ pub fn take_inherited(number: i32) -> Result<OwnedFd, String> {
     }
 }
 
+/// Whether a socket could be made there; makes none.
+///
+/// # Errors
+/// [`ListenError`], as [`NamedListener::make`] would say.
+pub fn look(path: &Path) -> Result<(), ListenError> {
+    refuse_open(path.parent().unwrap_or_else(|| Path::new("/")))?;
+    match path.symlink_metadata() {
+        Ok(_) => refuse_taken(path),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Who may rename in the directory decides who answers at the path.
 fn refuse_open(directory: &Path) -> Result<(), ListenError> {
     let shown = directory.display().to_string();

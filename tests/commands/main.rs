@@ -12,6 +12,7 @@ mod audit_report;
 mod browser;
 mod detectors;
 mod editors;
+mod gateway_check;
 mod last;
 mod learn;
 mod learning;
