@@ -21,6 +21,7 @@ mod lock;
 mod manifests;
 mod manual;
 mod monitor;
+mod package;
 mod policy;
 mod presets;
 mod programs;
