@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use outgate_handoff::RecordRotation;
 use outgate_policy::{AuditFull, Settings};
 use outgate_record::{NO_HASH, Record, VERSION, file_stamp, timestamp};
 
@@ -18,12 +19,14 @@ use crate::limits;
 
 mod counts;
 mod event;
+mod rotation;
 mod sink;
 mod writer;
 
 pub(crate) use counts::RecordCounts;
 pub(crate) use event::Event;
 pub(crate) use outgate_record::{Kind, Outcome};
+use rotation::RotatedDirectory;
 use sink::{OpenFile, RecordPlace, RunDirectory};
 use writer::RecordWriter;
 
@@ -80,6 +83,14 @@ impl AuditTarget {
             .mode(0o700)
             .create(&path)?;
         Ok(Self::at(RunDirectory(path)))
+    }
+
+    /// Makes a directory for files that follow one another as `rotation` says.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn rotated(path: PathBuf, rotation: RecordRotation) -> io::Result<Self> {
+        Ok(Self::at(RotatedDirectory::make(path, rotation)?))
     }
 }
 
@@ -311,6 +322,7 @@ impl Audit {
             uid: self.owner.map(|owner| owner.uid),
             generation,
             lost: writer.lost_before(),
+            removed: writer.removing().map(Cow::Owned),
             key: (prev == NO_HASH).then(|| Cow::Borrowed(signer.public())),
             ..event.record()
         };

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use outgate_handoff::settings::CANARY_SEED_BYTES;
-use outgate_handoff::{GatewaySetting, ShareLimit};
+use outgate_handoff::{GatewaySetting, RecordRotation, ShareLimit};
 use outgate_policy::NamedSecret;
 
 use crate::{AuditTarget, ServeError};
@@ -21,14 +21,16 @@ pub enum Records {
     File(PathBuf),
     /// To files in a directory.
     Directory(PathBuf),
+    /// To files in a directory that follow one another.
+    Rotated(PathBuf, RecordRotation),
 }
 
 impl Records {
-    /// Opens the place, and names the directory that must stay writable.
+    /// Opens the place, and says in which directory files are made from then on.
     ///
     /// # Errors
     /// It cannot be opened or made.
-    pub fn open(&self) -> Result<(AuditTarget, Option<PathBuf>), ServeError> {
+    pub fn open(&self) -> Result<(AuditTarget, Option<RecordDirectory>), ServeError> {
         let failed = |path: &PathBuf, source| ServeError::Audit {
             path: path.display().to_string(),
             source,
@@ -41,10 +43,24 @@ impl Records {
             }
             Self::Directory(path) => {
                 let target = AuditTarget::directory(path.clone()).map_err(|e| failed(path, e))?;
-                Ok((target, Some(path.clone())))
+                Ok((target, Some(RecordDirectory::Written(path.clone()))))
+            }
+            Self::Rotated(path, rotation) => {
+                let target = AuditTarget::rotated(path.clone(), *rotation);
+                let target = target.map_err(|e| failed(path, e))?;
+                Ok((target, Some(RecordDirectory::ReadBack(path.clone()))))
             }
         }
     }
+}
+
+/// The one directory in which a confined gateway may make, write and remove files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordDirectory {
+    /// That is all.
+    Written(PathBuf),
+    /// It may read them as well, to compress them.
+    ReadBack(PathBuf),
 }
 
 /// Files about TLS that the gateway reads before it confines itself.
@@ -109,6 +125,10 @@ impl GatewaySettings {
             GatewaySetting::RecordDirectory(path) => {
                 records(self)?;
                 self.records = Records::Directory(path);
+            }
+            GatewaySetting::RotatedRecords(path, rotation) => {
+                records(self)?;
+                self.records = Records::Rotated(path, rotation);
             }
             GatewaySetting::UpstreamCa(path) => self.tls.upstream_ca.push(path),
             GatewaySetting::Authority(path) => {
@@ -445,6 +465,7 @@ mod tests {
         let once = [
             GatewaySetting::RecordFile(path()),
             GatewaySetting::RecordDirectory(path()),
+            GatewaySetting::RotatedRecords(path(), RecordRotation::NEVER),
             GatewaySetting::Authority(path()),
             GatewaySetting::KnownValues(path()),
             GatewaySetting::Canaries([1; CANARY_SEED_BYTES]),

@@ -3,8 +3,6 @@
 //! (`calls`), no power of root (landlock(7), seccomp(2), capabilities(7)). What the
 //! kernel cannot do is an error, not a gap.
 
-use std::path::Path;
-
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, Scope,
@@ -14,6 +12,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
+use crate::config::RecordDirectory;
 use crate::limits;
 
 mod calls;
@@ -43,11 +42,12 @@ pub enum ServedRuns {
 }
 
 /// Confines this process for good; it must have no other thread yet. `records`
-/// is the one directory in which it may make, write and remove files.
+/// is the one directory in which it may make, write and remove files; what is there it
+/// reads only where it has to.
 ///
 /// # Errors
 /// The kernel refuses a step; the process must not serve then.
-pub fn confine(records: Option<&Path>, serves: ServedRuns) -> Result<(), ConfineError> {
+pub fn confine(records: Option<&RecordDirectory>, serves: ServedRuns) -> Result<(), ConfineError> {
     prctl::set_dumpable(false)?;
     prctl::set_no_new_privs()?;
     hold_terminal_signals()?;
@@ -135,7 +135,7 @@ pub(crate) fn flows_possible() -> usize {
         .clamp(1, limits::FLOWS_MAX)
 }
 
-fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
+fn restrict_files(records: Option<&RecordDirectory>) -> Result<(), ConfineError> {
     let failed = |error: &dyn std::fmt::Display| ConfineError::Landlock(error.to_string());
     // KERNEL: ABI 6 is Linux 6.12. No right to connect is handled: connecting
     // is what this process is for.
@@ -156,10 +156,14 @@ fn restrict_files(records: Option<&Path>) -> Result<(), ConfineError> {
         .map_err(|error| failed(&error))?;
     let created = match records {
         None => created,
-        Some(directory) => {
-            let directory = PathFd::new(directory).map_err(|error| failed(&error))?;
-            let rights =
+        Some(records) => {
+            let written =
                 AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::ReadDir | AccessFs::RemoveFile;
+            let (path, rights) = match records {
+                RecordDirectory::Written(path) => (path, written),
+                RecordDirectory::ReadBack(path) => (path, written | AccessFs::ReadFile),
+            };
+            let directory = PathFd::new(path).map_err(|error| failed(&error))?;
             created
                 .add_rule(PathBeneath::new(directory, rights))
                 .map_err(|error| failed(&error))?

@@ -318,7 +318,7 @@ fn prepare(
         .build()
         .map_err(ServeError::Runtime)?;
     alarm::begin().map_err(ServeError::Runtime)?;
-    confine(directory.as_deref(), serves)?;
+    confine(directory.as_ref(), serves)?;
     scan::start_first().map_err(ServeError::Runtime)?;
     if serves == ServedRuns::Many {
         // One stays: to have none and to get none would end the process.

@@ -260,6 +260,12 @@ pub(crate) const LEFTOVERS_MAX: usize = 257;
 /// Files of earlier runs that are kept in the audit directory.
 pub(crate) const AUDIT_FILES_MAX: usize = 64;
 
+/// Entries of a directory of rotated records that are looked at: years of hourly files.
+pub(crate) const AUDIT_LISTED_MAX: usize = 100_000;
+
+/// Runs of which one record says what is removed: more go with the next file.
+pub(crate) const AUDIT_SAID_MAX: usize = 16;
+
 /// Time that connections have to deliver what a finished command left behind.
 pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 

@@ -15,12 +15,14 @@ use outgate_launcher::{GatewaySetting, activation};
 use outgate_policy::{PolicyOption, Source, SourceKind};
 
 use crate::accounts;
+use crate::gateway_check::{self, GatewayCheck};
 use crate::gateway_limits::LimitOptions;
 use crate::gateway_status::{self, StatusOptions};
 use crate::given_files::{absolute, readable_again};
 use crate::log_format::LogFormat;
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
+use crate::rotation::RotationOptions;
 use crate::run_options::MonitorReach;
 use crate::upstream;
 
@@ -70,6 +72,8 @@ pub(crate) struct Gateway {
     /// Write the record of all runs to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rotation: RotationOptions,
     /// Say how the gateway is on this Unix socket, to you and root alone; `none`: nowhere
     /// [default: the name of --listen and .admin]
     #[arg(long, value_name = "SOCKET|none")]
@@ -81,11 +85,13 @@ pub(crate) struct Gateway {
     pub(crate) log_format: LogFormat,
 }
 
-/// What is asked of a gateway that runs.
+/// What is asked of a gateway that runs, or about one.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayTask {
     /// Show how a gateway is: sandboxes, limits, record
     Status(StatusOptions),
+    /// Say whether a gateway with these options would start here, and what to do where not
+    Check(Box<GatewayCheck>),
 }
 
 const GATEWAY_EXAMPLES: &str = "\
@@ -94,6 +100,8 @@ Examples:
   outgate run --gateway /run/user/1000/gate -- ./fetch
   outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
   outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
+  outgate gateway --listen /run/outgate/gate -p site.toml --audit /var/log/outgate \
+          --audit-rotate 100M --audit-rotate 1d --audit-keep-days 30
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
@@ -107,8 +115,10 @@ const ADMIN_PATH_BYTES_MAX: usize = 94;
 
 /// Shares a gateway until a signal ends it.
 pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
-    if let Some(GatewayTask::Status(options)) = &arguments.task {
-        return gateway_status::status(options);
+    match &arguments.task {
+        Some(GatewayTask::Status(options)) => return gateway_status::status(options),
+        Some(GatewayTask::Check(options)) => return gateway_check::check(options),
+        None => {}
     }
     let sources = match sources(arguments) {
         Ok(sources) => sources,
@@ -130,11 +140,11 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         .ok()
         .filter(|home| home.starts_with('/'));
     let home = home.unwrap_or_default();
-    let settings = absolute(arguments.upstream_ca.clone()).map(|files| {
+    let settings = absolute(arguments.upstream_ca.clone()).and_then(|files| {
         let trusted = files.into_iter().map(GatewaySetting::UpstreamCa);
-        let records = records(arguments.audit.as_deref(), &directory, &home);
+        let records = records(arguments, &directory, &home)?;
         let limits = arguments.limits.settings();
-        trusted.chain(records).chain(limits).collect()
+        Ok(trusted.chain(records).chain(limits).collect())
     });
     let settings = match settings {
         Ok(settings) => settings,
@@ -277,13 +287,21 @@ fn manager() -> Result<ServiceManager, String> {
 }
 
 /// Where records go: the option, or the state directory.
-fn records(audit: Option<&Path>, directory: &Path, home: &str) -> Option<GatewaySetting> {
-    if let Some(file) = audit {
-        return Some(GatewaySetting::RecordFile(directory.join(file)));
+fn records(
+    arguments: &Gateway,
+    directory: &Path,
+    home: &str,
+) -> Result<Option<GatewaySetting>, String> {
+    if let Some(place) = &arguments.audit {
+        let place = directory.join(place);
+        return Ok(Some(match arguments.rotation.rotation(Some(&place))? {
+            Some(rotation) => GatewaySetting::RotatedRecords(place, rotation),
+            None => GatewaySetting::RecordFile(place),
+        }));
     }
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| (!home.is_empty()).then(|| Path::new(home).join(".local/state")));
-    state.map(|state| GatewaySetting::RecordDirectory(state.join("outgate/gateways")))
+    Ok(state.map(|state| GatewaySetting::RecordDirectory(state.join("outgate/gateways"))))
 }

@@ -19,6 +19,7 @@ use crate::failure::{Failure, ended};
 use crate::past::{self, Past, PastOutcome};
 use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::report;
+use crate::rotation::RotationOptions;
 use crate::run::{RunMode, launched};
 use crate::run_options::{Leave, Run, TrustWay};
 use crate::targets::Targets;
@@ -187,6 +188,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
     let run = Run {
         policy: lesson.policy,
         audit: lesson.audit,
+        rotation: RotationOptions::default(),
         gateway: None,
         gateway_user: None,
         upstream_ca: lesson.upstream_ca,

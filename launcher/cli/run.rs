@@ -82,10 +82,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     let ask_seconds = asked_for(&arguments);
     let summary = summary(&arguments);
     let variables = variables(&arguments);
-    let set = match set(&arguments) {
-        Ok(set) => set,
-        Err(message) => return Err(report::wrong(&message)),
-    };
+    let set = set(&arguments).map_err(|message| report::wrong(&message))?;
     let mut collector = match arguments.policy.collect() {
         Ok(collector) => collector,
         Err(error) => return Err(report::failure(&error)),
@@ -102,10 +99,10 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
     if let Err(message) = upstream::check(arguments.upstream_proxy.as_deref(), network) {
         return Err(report::wrong(&message));
     }
-    let upstream_ca = match absolute(arguments.upstream_ca) {
-        Ok(files) => files,
-        Err(message) => return Err(report::wrong(&message)),
-    };
+    let upstream_ca = absolute(arguments.upstream_ca);
+    let upstream_ca = upstream_ca.map_err(|message| report::wrong(&message))?;
+    let rotation = arguments.rotation.rotation(arguments.audit.as_deref());
+    let rotation = rotation.map_err(|message| report::wrong(&message))?;
     mark(&mut collector, mode, arguments.monitor);
     let lock = arguments.locked.as_deref();
     if let Err(message) = lock_file::hold(&mut collector, lock, arguments.step.as_deref()) {
@@ -132,6 +129,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         variables,
         set,
         name: arguments.name,
+        rotation,
         audit: arguments.audit,
         gateway,
         upstream_ca,

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use crate::duration::seconds;
 use crate::lock_file;
 use crate::policy_options::PolicyOptions;
+use crate::rotation::RotationOptions;
 
 /// How the command is made to trust what the gateway opens.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -61,6 +62,8 @@ pub(crate) struct Run {
     /// Write the record of decisions to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rotation: RotationOptions,
     /// Use the shared gateway that listens there
     #[arg(long, value_name = "SOCKET")]
     pub(crate) gateway: Option<PathBuf>,

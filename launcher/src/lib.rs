@@ -52,6 +52,7 @@ pub mod record;
 pub mod redirect;
 pub mod reload;
 pub mod reread;
+pub mod room;
 pub mod ruleset;
 pub mod run;
 mod run_error;
@@ -75,4 +76,4 @@ pub mod voice;
 pub mod withheld;
 pub mod writable;
 
-pub use outgate_handoff::{GatewaySetting, ShareLimit};
+pub use outgate_handoff::{GatewaySetting, RecordRotation, ShareLimit};

@@ -214,6 +214,18 @@ fn inherited_of_kind(number: i32, wanted: i32) -> Result<Option<OwnedFd>, String
     Ok(is_it.then_some(socket))
 }
 
+/// Whether a socket could be made there; makes none.
+///
+/// # Errors
+/// [`ListenError`], as [`NamedListener::make`] would say.
+pub fn look(path: &Path) -> Result<(), ListenError> {
+    refuse_open(path.parent().unwrap_or_else(|| Path::new("/")))?;
+    match path.symlink_metadata() {
+        Ok(_) => refuse_taken(path),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Who may rename in the directory decides who answers at the path.
 fn refuse_open(directory: &Path) -> Result<(), ListenError> {
     let shown = directory.display().to_string();

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use outgate_handoff::RecordRotation;
 use outgate_policy::Source;
 
 use crate::door::Door;
@@ -35,6 +36,8 @@ pub struct RunOptions {
     pub name: Option<String>,
     /// Where records go; `None`: the state directory.
     pub audit: Option<PathBuf>,
+    /// `audit` is a directory then, for files that follow one another.
+    pub rotation: Option<RecordRotation>,
     /// The shared gateway to use; `None`: one of its own.
     pub gateway: Option<Door>,
     /// Files with certificates that origins may be verified with, beside the

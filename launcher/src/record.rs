@@ -30,6 +30,10 @@ pub(crate) fn audit_setting(
         .audit
         .clone()
         .or_else(|| policy.audit_file().map(PathBuf::from));
+    if let (Some(directory), Some(rotation)) = (&options.audit, options.rotation) {
+        let directory = working.join(directory);
+        return Some(GatewaySetting::RotatedRecords(directory, rotation));
+    }
     if let Some(file) = file {
         return Some(GatewaySetting::RecordFile(working.join(file)));
     }
@@ -201,7 +205,9 @@ pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Resul
 /// file with further names may have one in a grant.
 pub(crate) fn settle(grants: Grants<'_>, settings: &mut [GatewaySetting]) -> Result<(), RunError> {
     let record = settings.iter_mut().find_map(|setting| match setting {
-        GatewaySetting::RecordFile(path) | GatewaySetting::RecordDirectory(path) => Some(path),
+        GatewaySetting::RecordFile(path)
+        | GatewaySetting::RecordDirectory(path)
+        | GatewaySetting::RotatedRecords(path, _) => Some(path),
         _ => None,
     });
     let Some(path) = record else {

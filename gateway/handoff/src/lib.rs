@@ -14,6 +14,7 @@
 mod codec;
 pub mod frame;
 mod limits;
+mod rotation;
 pub mod settings;
 pub mod status;
 mod wire;
@@ -27,6 +28,7 @@ pub use limits::{
     LINE_BYTES_MAX, NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, POLICY_BYTES_MAX, SETTINGS_MAX,
     SOURCE_CHUNK_BYTES_MAX, SOURCES_MAX, SUMMARY_BYTES_MAX, SUMMARY_LINES_MAX, WORDS_BYTES_MAX,
 };
+pub use rotation::RecordRotation;
 pub use settings::{GatewaySetting, ShareLimit};
 pub use status::{FromRun, GrantRequest, GrantUses, PersonAnswer, Status, ToRun};
 pub use wire::FrameError;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_policy::{NamedSecret, SecretKind, SecretSource};
 
+use crate::rotation::RecordRotation;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
 use crate::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 
@@ -22,6 +23,8 @@ pub enum GatewaySetting {
     RecordFile(PathBuf),
     /// Records go to files in this directory.
     RecordDirectory(PathBuf),
+    /// Records go to files in this directory that follow one another.
+    RotatedRecords(PathBuf, RecordRotation),
     /// Certificates to trust beside the system's, in PEM.
     UpstreamCa(PathBuf),
     /// The directory of the user's own authority.
@@ -108,6 +111,13 @@ impl fmt::Debug for GatewaySetting {
             Self::RecordFile(path) => return write!(formatter, "RecordFile({})", path.display()),
             Self::RecordDirectory(path) => {
                 return write!(formatter, "RecordDirectory({})", path.display());
+            }
+            Self::RotatedRecords(path, rotation) => {
+                return write!(
+                    formatter,
+                    "RotatedRecords({}, {rotation:?})",
+                    path.display()
+                );
             }
             Self::UpstreamCa(path) => return write!(formatter, "UpstreamCa({})", path.display()),
             Self::Authority(path) => return write!(formatter, "Authority({})", path.display()),
@@ -214,6 +224,11 @@ impl GatewaySetting {
                 w.u8(limit.number());
                 w.u32(*value);
             }
+            Self::RotatedRecords(path, rotation) => {
+                w.u8(11);
+                write_path(w, path);
+                rotation.write(w);
+            }
         }
     }
 
@@ -242,6 +257,7 @@ impl GatewaySetting {
                 let limit = limit.ok_or(FrameError::Value { field: "limit" })?;
                 Self::Limit(limit, r.u32("value")?)
             }
+            11 => Self::RotatedRecords(read_path(r)?, RecordRotation::read(r)?),
             _ => return Err(FrameError::Value { field: "setting" }),
         })
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use outgate_handoff::{
     ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
     FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX, NAME_BYTES_MAX,
-    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, SOURCE_CHUNK_BYTES_MAX, ShareLimit,
-    SourceFrame, ToGateway, ToLauncher,
+    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, RecordRotation, SOURCE_CHUNK_BYTES_MAX,
+    ShareLimit, SourceFrame, ToGateway, ToLauncher,
 };
 use outgate_policy::{NamedSecret, PolicyOption, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
@@ -88,6 +88,15 @@ fn setting() -> impl Strategy<Value = GatewaySetting> {
     prop_oneof![
         path().prop_map(GatewaySetting::RecordFile),
         path().prop_map(GatewaySetting::RecordDirectory),
+        (path(), any::<[u64; 4]>()).prop_map(|(path, [bytes, seconds, files, stay_seconds])| {
+            let rotation = RecordRotation {
+                bytes,
+                seconds,
+                files,
+                stay_seconds,
+            };
+            GatewaySetting::RotatedRecords(path, rotation)
+        }),
         path().prop_map(GatewaySetting::UpstreamCa),
         path().prop_map(GatewaySetting::Authority),
         path().prop_map(GatewaySetting::KnownValues),

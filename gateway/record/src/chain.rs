@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::{Kind, Record, limits, seal};
+use crate::{Kind, Record, RemovedRecords, limits, seal};
 
 /// Digits of the hash by which a line names the one before it.
 pub type HashDigits = [u8; 64];
@@ -20,6 +20,8 @@ pub const NO_HASH: HashDigits = [b'0'; 64];
 #[derive(Debug, Default)]
 pub struct Chains {
     runs: BTreeMap<String, ChainLink>,
+    /// The first records that stay, where retention removed those before them.
+    removed: BTreeMap<String, u64>,
 }
 
 /// How far one chain was followed.
@@ -145,6 +147,7 @@ impl Chains {
             return Err(ChainFault::NoRecord);
         }
         let lost = record.lost();
+        self.remove(record.removed.as_deref().unwrap_or_default());
         let hash = line_hash(line);
         let before = self.runs.get(run);
         if before.is_none() && self.runs.len() >= limits::CHAINS_MAX {
@@ -183,6 +186,23 @@ impl Chains {
             Some(fault) => Err(fault),
             None => Ok(FollowedLine { run, hash, lost }),
         }
+    }
+
+    /// Takes down what a record says of older ones.
+    fn remove(&mut self, member: &str) {
+        for own in RemovedRecords::parse(member) {
+            let is_known = self.removed.contains_key(&own.run);
+            if is_known || self.removed.len() < limits::CHAINS_MAX {
+                let before = self.removed.entry(own.run).or_default();
+                *before = own.before.max(*before);
+            }
+        }
+    }
+
+    /// Whether a record says that retention removes those of `run` up to this one. What the
+    /// lines that were followed say, the later ones too: ask when all were.
+    pub fn is_removed(&self, run: &str, last: u64) -> bool {
+        self.removed.get(run).is_some_and(|before| last < *before)
     }
 
     /// Every run and how far its chain was followed.
@@ -314,6 +334,21 @@ mod tests {
             found.iter().filter(is).count()
         };
         assert_eq!((of("a"), of("b"), found.len()), (1, 1, 2));
+    }
+
+    #[test]
+    fn what_a_record_says_was_removed_is_removed_and_no_more() {
+        let mut chains = Chains::default();
+        let line = |seq, prev: &str, removed: &str| {
+            format!(r#"{{"v":1,"seq":{seq},"prev":"{prev}","run":"a"{removed}}}"#)
+        };
+        let first = line(5, &"1".repeat(64), "");
+        assert!(chains.follow(first.as_bytes()).is_err());
+        assert!(!chains.is_removed("a", 4));
+        let next = line(6, &line_hash(first.as_bytes()), r#","removed":"a:5 b:3""#);
+        assert!(chains.follow(next.as_bytes()).is_ok());
+        assert!(chains.is_removed("a", 4) && !chains.is_removed("a", 5));
+        assert!(chains.is_removed("b", 2) && !chains.is_removed("c", 1));
     }
 
     #[test]

@@ -12,3 +12,9 @@ pub(crate) const ITEMS_MAX: usize = 64;
 pub(crate) const LIST_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of the name of a host or of a program; real ones have no more.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of lines that one compressed block should have: enough to compress well, few enough
+/// that a search which opens one opens little.
+pub(crate) const BLOCK_BYTES_WANTED: usize = 1024 * 1024;
+/// Bytes of lines that it may have: its last line is whole.
+pub(crate) const BLOCK_BYTES_MAX: usize = 2 * 1024 * 1024;

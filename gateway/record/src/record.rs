@@ -63,6 +63,13 @@ pub struct Record<'a, P: Clone = String> {
         deserialize_with = "members::number_if"
     )]
     pub lost: Option<u64>,
+    /// Records that retention removes from here on, each `RUN:NUMBER` with the number of the
+    /// first one that stays: see [`crate::RemovedRecords`].
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "members::text_if"
+    )]
+    pub removed: Option<Cow<'a, str>>,
     /// In the first record: the public key (Ed25519) by which the last one is signed, in
     /// hexadecimal.
     #[serde(
@@ -300,6 +307,7 @@ impl<P: Clone> Default for Record<'_, P> {
             uid: None,
             generation: 0,
             lost: None,
+            removed: None,
             key: None,
             kind: Word::default(),
             verdict: Outcome::Note,

@@ -27,6 +27,7 @@ fn full() -> Record<'static> {
         uid: Some(1),
         generation: 1,
         lost: Some(1),
+        removed: Some(text()),
         key: Some(text()),
         kind: Kind::Finding.into(),
         verdict: Outcome::Deny,

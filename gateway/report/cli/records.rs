@@ -1,14 +1,19 @@
-//! Records as lines: which files, in which order, and each line within a bound.
+//! Records as lines: which files, in which order, plain or compressed, and each line within
+//! a bound.
 //! Opens files for reading; knows nothing of what a line says.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+pub(crate) mod packed;
+
+use packed::{Gunzip, is_packed, packed_name, plain_name};
+
 /// Bytes of one line at most. Records have some hundred, and a few thousand where
 /// many texts are at their limits.
-const LINE_BYTES_MAX: u64 = 1024 * 1024;
+const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// Files that are read at most.
 const FILES_MAX: usize = 10_000;
 /// What the name of a record ends with.
@@ -86,22 +91,25 @@ pub(crate) fn latest(records: Option<&Path>) -> Result<Vec<PathBuf>, String> {
 
 /// The run whose record a file is, by its name.
 fn run_of(path: &Path) -> String {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = plain_name(path);
+    let name = plain.file_stem().unwrap_or_default().to_string_lossy();
     let run = name.split_once(PART).map_or(&*name, |(run, _)| run);
     run.to_owned()
 }
 
-/// Records of a directory, by name.
+/// Records of a directory, by name. Of one that is just being compressed, the plain file.
 fn listed(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let wrong = |error: io::Error| format!("`{}`: {error}", directory.display());
-    let mut files = BTreeSet::new();
+    let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(directory).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
-        if path.extension().is_some_and(|ending| ending == ENDING) {
-            files.insert(path);
+        let plain = plain_name(&path);
+        let is_record = plain.extension().is_some_and(|ending| ending == ENDING);
+        if is_record && (plain == path || !files.contains_key(&plain)) {
+            files.insert(plain, path);
         }
     }
-    Ok(files.into_iter().collect())
+    Ok(files.into_values().collect())
 }
 
 /// Opens a record; `-` is standard input.
@@ -109,9 +117,18 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, String> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin()));
     }
+    let wrong = |error: io::Error| format!("the record `{}`: {error}", path.display());
     match File::open(path) {
+        Ok(file) if is_packed(path) => Ok(Box::new(Gunzip::new(file))),
         Ok(file) => Ok(Box::new(file)),
-        Err(error) => Err(format!("the record `{}`: {error}", path.display())),
+        // Compressed since somebody looked.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_packed(path) => {
+            match File::open(packed_name(path)) {
+                Ok(file) => Ok(Box::new(Gunzip::new(file))),
+                Err(_) => Err(wrong(error)),
+            }
+        }
+        Err(error) => Err(wrong(error)),
     }
 }
 
@@ -162,7 +179,8 @@ pub(crate) fn next(
     line: &mut Vec<u8>,
 ) -> io::Result<Option<(Shape, u64)>> {
     line.clear();
-    let mut bounded = reader.by_ref().take(LINE_BYTES_MAX);
+    let most = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut bounded = reader.by_ref().take(most);
     let count = u64::try_from(bounded.read_until(b'\n', line)?).unwrap_or(u64::MAX);
     if line.last() == Some(&b'\n') {
         line.pop();
@@ -171,7 +189,7 @@ pub(crate) fn next(
     if line.is_empty() {
         return Ok(None);
     }
-    if count < LINE_BYTES_MAX {
+    if count < most {
         return Ok(Some((Shape::Cut, count)));
     }
     let rest = skip_line(reader)?;
@@ -230,6 +248,10 @@ mod tests {
             ("20261121T131734.957Z-1.jsonl", "20261121T131734.957Z-1"),
             (
                 "20261121T131734.957Z-1.part0002.jsonl",
+                "20261121T131734.957Z-1",
+            ),
+            (
+                "20261121T131734.957Z-1.part000002.jsonl.gz",
                 "20261121T131734.957Z-1",
             ),
         ] {

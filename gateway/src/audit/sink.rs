@@ -54,6 +54,14 @@ pub(crate) trait RecordSink: fmt::Debug + Send {
         SinkTurn::Same
     }
 
+    /// What retention is about to remove, for the next record to say.
+    fn removing(&self) -> Option<String> {
+        None
+    }
+
+    /// Removes it: the record that says so is there.
+    fn remove(&mut self) {}
+
     /// Puts lines there at once: how many bytes are there of them. What does not fit at
     /// once is a failure, not a fragment to be completed later.
     ///
@@ -177,7 +185,7 @@ impl RecordSink for RunFiles {
 }
 
 /// One write(2).
-fn append_once(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+pub(super) fn append_once(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match file.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -203,6 +211,11 @@ fn create(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         prune(directory);
     }
+    make(path)
+}
+
+/// Makes a file for its owner alone, and holds it.
+pub(super) fn make(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .append(true)
         .create_new(true)
@@ -235,7 +248,7 @@ fn prune(directory: &Path) {
 }
 
 /// Whether a run holds the file (flock(2)).
-fn is_held(path: &Path) -> bool {
+pub(super) fn is_held(path: &Path) -> bool {
     // Whatever bears the name is not waited for.
     let mut options = OpenOptions::new();
     let file = options

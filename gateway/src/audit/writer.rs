@@ -39,8 +39,18 @@ pub(super) struct RecordWriter {
     torn: bool,
     /// Why the last record that was lost did not get into the file.
     fault: Option<String>,
+    /// Whether a record that is not in the file yet says what is to be removed.
+    removal: Removal,
     /// What signs the end, made with the first record.
     signer: Option<Arc<Signer>>,
+}
+
+/// Whether records say what is to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removal {
+    Unsaid,
+    /// One that is ahead does.
+    Ahead,
 }
 
 /// Where lines go.
@@ -68,6 +78,7 @@ impl RecordWriter {
             dropped: 0,
             torn,
             fault: None,
+            removal: Removal::Unsaid,
             signer: None,
         }
     }
@@ -123,6 +134,19 @@ impl RecordWriter {
         (self.ahead.is_empty() && self.lost > 0).then_some(self.lost)
     }
 
+    /// What the next record has to say about older ones that are to go.
+    pub(super) fn removing(&mut self) -> Option<String> {
+        let Destined::To(sink) = &self.sink else {
+            return None;
+        };
+        if self.removal == Removal::Ahead {
+            return None;
+        }
+        let removing = sink.removing()?;
+        self.removal = Removal::Ahead;
+        Some(removing)
+    }
+
     /// Why the last record that was lost could not be written.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
@@ -173,6 +197,7 @@ impl RecordWriter {
         if self.torn {
             self.ahead.insert(0, b'\n');
         }
+        let removal = std::mem::replace(&mut self.removal, Removal::Unsaid);
         let put = self.put();
         let count = put.as_ref().copied().unwrap_or(0);
         if count == self.ahead.len() {
@@ -181,6 +206,7 @@ impl RecordWriter {
             self.lost = 0;
             self.torn = false;
             self.ahead.clear();
+            self.remove(removal);
             return Ok(());
         }
         self.fault = Some(match put {
@@ -197,6 +223,13 @@ impl RecordWriter {
                 self.sink = Destined::Failed;
                 Err(AuditError)
             }
+        }
+    }
+
+    /// Has go what a record that is there says is to go.
+    fn remove(&mut self, removal: Removal) {
+        if let (Destined::To(sink), Removal::Ahead) = (&mut self.sink, removal) {
+            sink.remove();
         }
     }
 

@@ -26,7 +26,7 @@ const PLAIN: &[libc::c_long] = &[
     libc::SYS_pipe2, libc::SYS_splice,
     // Records: begun, kept apart from those of other gateways, and removed.
     libc::SYS_openat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_getdents64,
-    libc::SYS_unlinkat,
+    libc::SYS_unlinkat, libc::SYS_fsync,
     // Sockets. There is no listen(2), without which Landlock's rule about bind(2)
     // would not hold: a socket that is not bound listens at a port of its own.
     libc::SYS_connect, libc::SYS_bind, libc::SYS_accept4, libc::SYS_shutdown,

@@ -8,6 +8,8 @@ use std::process::Command;
 
 use nix::errno::Errno;
 
+use outgate_gateway::config::RecordDirectory;
+
 const MARK: &str = "OUTGATE_TEST_CONFINED";
 
 /// The process that confines itself and reports; an ordinary test otherwise.
@@ -33,7 +35,11 @@ fn report() {
     .unwrap();
     // Nothing asks for capabilities any more: what the kernel says of them is kept open.
     let mut about = std::fs::File::open("/proc/thread-self/status").unwrap();
-    outgate_gateway::confine(Some(&records), outgate_gateway::ServedRuns::One).unwrap();
+    outgate_gateway::confine(
+        Some(&RecordDirectory::Written(records.clone())),
+        outgate_gateway::ServedRuns::One,
+    )
+    .unwrap();
 
     let failed = |result: std::io::Result<()>| result.unwrap_err().raw_os_error().unwrap();
     let denied = [

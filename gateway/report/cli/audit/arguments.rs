@@ -13,7 +13,8 @@ Examples:
   outgate audit verify last                      was the record altered?
   outgate audit export --format har last         for programs that read requests
 
-A FILE is a record, a directory of them, or `last`: the record of the latest run.";
+A FILE is a record, compressed with gzip or not, a directory of them, or `last`: the record of
+the latest run.";
 
 /// Read, search, verify, show and export records of what was decided
 #[derive(Debug, Args)]
@@ -82,6 +83,7 @@ Examples:
   outgate audit query --host '*.example.org' --kind request ~/outgate.jsonl
   outgate audit query --program curl --since 1h --json all.jsonl | jq .path
   outgate audit query --kind finding --kind canary ~/.local/state/outgate/runs
+  outgate audit query --since 1d --host a.example.org /var/log/outgate   rotated and compressed
 
 Exit status: 0 something was found, 1 nothing was, 2 bad usage or something could not be read.";
 
@@ -226,6 +228,7 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   outgate audit verify last
   outgate audit verify outgate.jsonl.1 outgate.jsonl   files of one record, the oldest first
+  outgate audit verify /var/log/outgate          all files of a directory, compressed or not
   outgate audit verify --head 5b1c0d... outgate.jsonl      is what I saw earlier still in it?
 
 Each line holds the hash of the one before it. Whoever can write the whole file can make a new

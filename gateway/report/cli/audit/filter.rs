@@ -3,10 +3,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use outgate_record::{Outcome, timestamp};
+use outgate_record::{BlockHead, Outcome, timestamp};
 
 use super::Record;
 use super::arguments::{self, Filter};
+use super::prefilter::{self, Prefilter, Term};
 
 /// A question to every record.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct Wanted {
     name: Option<String>,
     since: Option<String>,
     until: Option<String>,
+    /// The same, as far as bytes tell it.
+    prefilter: Prefilter,
 }
 
 /// A host as it was asked for.
@@ -53,7 +56,7 @@ impl Wanted {
     /// What the options ask for, at this time.
     pub(crate) fn of(filter: &Filter, now: SystemTime) -> Result<Self, String> {
         let time = |text: &Option<String>| text.as_deref().map(|text| point(text, now)).transpose();
-        Ok(Self {
+        let mut own = Self {
             verdict: filter.verdict,
             hosts: filter.host.iter().map(|text| Host::parse(text)).collect(),
             programs: filter.program.clone(),
@@ -62,7 +65,71 @@ impl Wanted {
             name: filter.name.clone(),
             since: time(&filter.since)?,
             until: time(&filter.until)?,
-        })
+            prefilter: Prefilter::default(),
+        };
+        own.prefilter = own.prefiltered();
+        Ok(own)
+    }
+
+    /// What a line must have.
+    fn prefiltered(&self) -> Prefilter {
+        let mut prefilter = Prefilter::default();
+        // What is rarest, first.
+        let every = self.hosts.iter().any(|host| matches!(host, Host::Every));
+        let hosts = self.hosts.iter().filter_map(|host| match host {
+            Host::Itself(name) => Some(Term::Host(name.clone())),
+            Host::Below(end) => Some(Term::Below(end.strip_prefix('.')?.to_owned())),
+            Host::Every => None,
+        });
+        if !every {
+            prefilter.one_of(hosts.collect());
+        }
+        prefilter.one_of(self.name.iter().cloned().map(Term::Sandbox).collect());
+        prefilter.one_of(self.rule.iter().cloned().map(Term::Rule).collect());
+        prefilter.one_of(self.programs.iter().cloned().map(Term::Program).collect());
+        prefilter.one_of(self.kinds.iter().cloned().map(Term::Kind).collect());
+        let verdict = self.verdict.map(|verdict| match verdict {
+            arguments::Verdict::Allow => Term::Verdict(Outcome::Allow.token()),
+            arguments::Verdict::Deny => Term::Verdict(Outcome::Deny.token()),
+            arguments::Verdict::Note => Term::Verdict(Outcome::Note.token()),
+            arguments::Verdict::Monitor => Term::Monitored,
+        });
+        prefilter.one_of(verdict.into_iter().collect());
+        prefilter
+    }
+
+    /// Whether a line has to be read.
+    pub(crate) fn may_be(&self, line: &[u8]) -> bool {
+        let is_asked = self.since.is_some() || self.until.is_some();
+        let time = is_asked.then(|| prefilter::time(line)).flatten();
+        time.is_none_or(|time| self.is_then(time)) && self.prefilter.may_be(line)
+    }
+
+    /// Whether a block of a compressed record has to be opened.
+    pub(crate) fn may_be_in(&self, head: &BlockHead) -> bool {
+        let (first, last) = head.times;
+        let time = |millis: u64| {
+            let since = Duration::from_millis(millis);
+            SystemTime::UNIX_EPOCH.checked_add(since).map(timestamp)
+        };
+        let is_before = || {
+            let since = self.since.as_deref();
+            // A record without a time that can be read counts as of 1970, and has to be read.
+            since.is_some_and(|since| first > 0 && time(last).is_some_and(|last| *last < *since))
+        };
+        let is_after = || {
+            let until = self.until.as_deref();
+            let is_after = |until: &str, first: &str| first > until && !first.starts_with(until);
+            until.is_some_and(|until| time(first).is_some_and(|first| is_after(until, &first)))
+        };
+        !is_before() && !is_after() && self.prefilter.may_be_in(head)
+    }
+
+    /// Whether a time is among those asked for.
+    fn is_then(&self, time: &str) -> bool {
+        self.since.as_deref().is_none_or(|since| time >= since)
+            // Up to a day is up to its end.
+            && self.until.as_deref().is_none_or(|until| time <= until || time.starts_with(until))
     }
 
     /// Whether a record is one of them.
@@ -75,7 +142,6 @@ impl Wanted {
                 rule.text.contains(wanted.as_str()) || rule.place.contains(wanted.as_str())
             })
         };
-        let time = &*record.time;
         let is_verdict = |verdict: arguments::Verdict| match verdict {
             arguments::Verdict::Allow => record.verdict == Outcome::Allow,
             arguments::Verdict::Deny => record.verdict == Outcome::Deny,
@@ -87,10 +153,11 @@ impl Wanted {
             && (self.programs.is_empty() || self.programs.iter().any(is_program))
             && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == record.kind.as_str()))
             && self.rule.as_ref().is_none_or(is_rule)
-            && self.name.as_ref().is_none_or(|name| *name == record.sandbox)
-            && self.since.as_deref().is_none_or(|since| time >= since)
-            // Up to a day is up to its end.
-            && self.until.as_deref().is_none_or(|until| time <= until || time.starts_with(until))
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|name| *name == record.sandbox)
+            && self.is_then(&record.time)
     }
 }
 

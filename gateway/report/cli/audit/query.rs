@@ -11,6 +11,7 @@ use super::arguments::{Filter, Query};
 use super::filter::Wanted;
 use super::kept::Kept;
 use super::lines::{self, Paint};
+use super::search::{self, Hit, Hits, Sought};
 use super::voice;
 use crate::records::{self, Go, Line};
 
@@ -58,27 +59,30 @@ pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode,
     let mut day = String::new();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut unread: u64 = 0;
-    records::each(&files, |line: Line<'_>| {
-        let Some(record) = Record::parse(line.bytes) else {
-            unread = unread.saturating_add(1);
-            return Ok(Go::On);
-        };
-        if !wanted.takes(&record) {
-            return Ok(Go::On);
-        }
-        found = found.saturating_add(1);
-        let mut text = shown.text(line.bytes, &record);
-        if let Some(heading) = heading(&mut day, &record).filter(|_| !options.filter.json) {
-            text = format!("{heading}\n{text}");
-        }
-        match &mut kept {
-            Some(kept) => {
-                kept.push(text);
-                Ok(Go::On)
+    let mut take = |hits: Hits| {
+        unread = unread.saturating_add(hits.unread);
+        for Hit { day: own, mut text } in hits.found {
+            found = found.saturating_add(1);
+            if let Some(heading) = heading(&mut day, own).filter(|_| !options.filter.json) {
+                text = format!("{heading}\n{text}");
             }
-            None => Ok(wrote(&writeln!(out, "{text}"))),
+            match &mut kept {
+                Some(kept) => kept.push(text),
+                None if wrote(&writeln!(out, "{text}")) == Go::Stop => return Go::Stop,
+                None => {}
+            }
         }
-    })?;
+        Go::On
+    };
+    let sought = Sought {
+        wanted: &wanted,
+        shown,
+    };
+    if search::search(&files, sought, &mut take)?.is_none() {
+        records::each(&files, |line: Line<'_>| {
+            Ok(take(search::hits(line.bytes, sought)))
+        })?;
+    }
     if let Some(note) = kept.as_ref().and_then(Kept::note) {
         voice::note(&note);
     }
@@ -102,13 +106,12 @@ pub(crate) fn query(options: &Query, records: Option<&Path>) -> Result<ExitCode,
 }
 
 /// The day of a record, where it is another one.
-fn heading(day: &mut String, record: &Record) -> Option<String> {
-    let own = record.time.split('T').next().unwrap_or_default();
-    if own == day {
+fn heading(day: &mut String, own: String) -> Option<String> {
+    if own == *day {
         return None;
     }
-    own.clone_into(day);
-    Some(format!("-- {} --", outgate_policy::printable(own)))
+    *day = own;
+    Some(format!("-- {} --", outgate_policy::printable(day)))
 }
 
 fn wrote(result: &io::Result<()>) -> Go {

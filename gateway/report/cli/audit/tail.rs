@@ -16,6 +16,7 @@ use super::kept::Kept;
 use super::query::Shown;
 use super::verify::is_written;
 use super::voice;
+use crate::records::packed::plain_name;
 use crate::records::{self, Go, Line, Shape};
 
 /// Time between two looks at a file that is followed.
@@ -41,8 +42,13 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
         .file
         .clone()
         .unwrap_or_else(|| PathBuf::from("last"));
-    let is_last = named.as_os_str() == "last";
-    let files = records::files(&[named], records)?;
+    // In the next file goes on the run that is the last one there.
+    let records = match &named {
+        named if named.as_os_str() == "last" => records,
+        named if named.is_dir() => Some(named.as_path()),
+        _ => None,
+    };
+    let files = records::files(std::slice::from_ref(&named), records)?;
     let mut kept = Kept::new(options.count.min(COUNT_MAX));
     let mut offset = 0_u64;
     let mut current = PathBuf::new();
@@ -75,7 +81,7 @@ pub(crate) fn tail(options: &Tail, records: Option<&Path>) -> Result<ExitCode, S
             inode: inode(&file),
             offset: if current == file { offset } else { 0 },
             file,
-            records: records.filter(|_| is_last),
+            records,
         };
         follow(&mut followed, &wanted, shown)?;
     }
@@ -144,9 +150,10 @@ impl Followed<'_> {
         let Ok(files) = records::latest(self.records) else {
             return;
         };
-        let mut after = files.iter().skip_while(|file| **file != self.file).skip(1);
+        let is_own = |file: &PathBuf| plain_name(file) == plain_name(&self.file);
+        let mut after = files.iter().skip_while(|file| !is_own(file)).skip(1);
         // Once this run has ended, the next one becomes the latest.
-        let ended = !files.contains(&self.file) && !is_written(&self.file);
+        let ended = !files.iter().any(is_own) && !is_written(&self.file);
         let next = after.next().or(files.first().filter(|_| ended));
         if let Some(next) = next.cloned() {
             self.inode = inode(&next);

@@ -2,15 +2,17 @@
 //! files. Lines in, a judgement out; prints nothing itself, except through
 //! `voice`.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use outgate_record::{ChainFault, Chains, RecordEnd};
+use outgate_record::{ChainFault, Chains, RecordEnd, line_hash};
 
 use super::arguments::Verify;
 use super::voice;
+use crate::records::packed::{self, is_packed};
 use crate::records::{self, Go, Line, Shape};
 
 /// The record is not as it was written.
@@ -37,6 +39,8 @@ pub(crate) struct Chain {
     pub(crate) head: String,
     pub(crate) end: RecordEnd,
     pub(crate) key: Option<String>,
+    /// The last one of its records that retention removed, as a later record says.
+    pub(crate) removed: Option<u64>,
 }
 
 /// Follows a record and keeps what it finds.
@@ -49,6 +53,8 @@ pub(crate) struct Judge {
     /// Pieces of lines that a full disk left, by the word of the next record.
     pub(crate) pieces: u64,
     pending: Option<Fault>,
+    /// Chains whose beginning is not there, each with the last record that is missing.
+    beginnings: BTreeMap<String, (u64, Fault)>,
 }
 
 impl Judge {
@@ -81,6 +87,17 @@ impl Judge {
             Err(ChainFault::NoRecord) => {
                 self.pend(fault("not a record: altered, or a piece of one".to_owned()))
             }
+            Err(ChainFault::Missing { run, from: 1, to }) => {
+                self.settle();
+                let said = ChainFault::Missing {
+                    run: run.clone(),
+                    from: 1,
+                    to,
+                };
+                // A later record may say that retention removed them.
+                self.beginnings.insert(run, (to, fault(said.to_string())));
+                Some(line_hash(line.bytes))
+            }
             Err(other) => {
                 self.settle();
                 self.keep(fault(other.to_string()));
@@ -112,7 +129,16 @@ impl Judge {
     /// The chains, once every line was seen.
     pub(crate) fn end(&mut self) -> Vec<Chain> {
         self.settle();
+        let mut removed = BTreeMap::new();
+        for (run, (last, fault)) in std::mem::take(&mut self.beginnings) {
+            if self.chains.is_removed(&run, last) {
+                removed.insert(run, last);
+            } else {
+                self.keep(fault);
+            }
+        }
         let chains = self.chains.links().map(|(run, link)| Chain {
+            removed: removed.get(run).copied(),
             run: run.to_owned(),
             records: link.records,
             lost: link.lost,
@@ -147,6 +173,8 @@ pub(crate) fn verify(options: &Verify, records: Option<&Path>) -> Result<ExitCod
     }
     let goes_on = files.iter().any(|file| is_written(file));
     let mut faults: Vec<String> = judge.faults.iter().map(said).collect();
+    let packed = files.iter().filter(|file| is_packed(file));
+    faults.extend(packed.filter_map(|file| packed::fault(file)));
     let open = chains.iter().filter(|chain| chain.end == RecordEnd::Open);
     if !options.open_end && !goes_on {
         faults.extend(open.clone().map(|chain| {
@@ -196,7 +224,14 @@ fn tell(judge: &Judge, chains: &[Chain], faults: &[String]) {
             RecordEnd::Open => ", open end",
         };
         let records = chain.records;
-        voice::line(&format!("{}: {records} records{lost}{end}", chain.run));
+        let removed = chain
+            .removed
+            .map(|last| format!(", those up to {last} removed as asked"));
+        let removed = removed.unwrap_or_default();
+        voice::line(&format!(
+            "{}: {records} records{removed}{lost}{end}",
+            chain.run
+        ));
         voice::line(&format!("  head {}", chain.head));
         if let Some(key) = &chain.key {
             voice::line(&format!("  key {key}"));
