@@ -197,12 +197,9 @@ fn authority_of(directory: &Path, now: SystemTime) -> State {
             return Wrong(fault, "install the programs side by side");
         }
     };
-    let about: Value = match serde_json::from_slice(&said.stdout) {
-        Ok(about) => about,
-        Err(_) => {
-            let fault = String::from_utf8_lossy(&said.stderr);
-            return Wrong(fault.trim_start_matches("outgate: ").to_owned(), ADVICE);
-        }
+    let Ok(about) = serde_json::from_slice::<Value>(&said.stdout) else {
+        let fault = String::from_utf8_lossy(&said.stderr);
+        return Wrong(fault.trim_start_matches("outgate: ").to_owned(), ADVICE);
     };
     let text = |name: &str| about.get(name).and_then(Value::as_str).unwrap_or_default();
     if about.get("usable").and_then(Value::as_bool) != Some(true) {

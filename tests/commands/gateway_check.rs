@@ -12,13 +12,19 @@ fn about<'t>(text: &'t str, name: &str) -> &'t str {
     text.lines().find(is).unwrap_or_default()
 }
 
-#[test]
-fn a_gateway_is_checked_before_it_starts_and_every_fault_says_what_to_do() {
+/// A directory of this account alone, with an authority and a policy.
+fn prepared() -> Desk {
     let desk = Desk::new();
     fs::set_permissions(&desk.directory, fs::Permissions::from_mode(0o700)).expect("a mode");
     desk.write("site.toml", "allow = [\"https://a.test\"]\n");
     let said = desk.call(&["ca", "create", "--permit", "a.test", "ca"]);
     assert_eq!(said.status, 0, "{}", said.stderr);
+    desk
+}
+
+#[test]
+fn a_sound_gateway_is_checked_before_it_starts() {
+    let desk = prepared();
     let sound = [
         "gateway",
         "check",
@@ -55,7 +61,11 @@ fn a_gateway_is_checked_before_it_starts_and_every_fault_says_what_to_do() {
         );
     }
     assert!(!desk.directory.join("gate").exists() && !desk.directory.join("records").exists());
+}
 
+#[test]
+fn every_fault_of_a_gateway_says_what_to_do() {
+    let desk = prepared();
     desk.write("bad.toml", "alow = []\n").write("no.pem", "x");
     fs::set_permissions(
         desk.directory.join("ca/authority.key"),

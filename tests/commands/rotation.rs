@@ -16,7 +16,7 @@ fn put(desk: &Desk, name: &str, lines: &[String]) {
     let all = desk.directory.join("all");
     fs::create_dir_all(&all).expect("a directory");
     let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-    let bytes = if name.ends_with(".gz") {
+    let bytes = if Path::new(name).extension().is_some_and(|end| end == "gz") {
         pack_block(text.as_bytes()).expect("a block")
     } else {
         text.into_bytes()

@@ -120,7 +120,11 @@ fn pieces<'a>(files: &'a [PathBuf], wanted: &Wanted) -> Result<Option<Vec<Piece<
             continue;
         }
         let about = path.metadata();
-        let Some(length) = about.ok().filter(|it| it.is_file()).map(|it| it.len()) else {
+        let Some(length) = about
+            .ok()
+            .filter(std::fs::Metadata::is_file)
+            .map(|it| it.len())
+        else {
             return Ok(None);
         };
         let mut from = 0_u64;
