@@ -165,8 +165,17 @@ pub enum OwnPlaces {
 pub struct ShareCommand {
     /// Number of the socket that brings the policy.
     pub handoff: RawFd,
-    /// Number of the listener.
-    pub listener: RawFd,
+    /// Numbers of the listeners.
+    pub listeners: ListenerNumbers,
+}
+
+/// Numbers of the listeners of a shared gateway: one of them at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListenerNumbers {
+    /// That of the Unix socket to which launchers connect.
+    pub runs: Option<RawFd>,
+    /// That of the explicit proxy.
+    pub proxy: Option<RawFd>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -219,7 +228,7 @@ pub enum GatewayCommand {
 /// How it is used.
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N
-       outgate-gateway share --handoff-fd N --listen-fd N
+       outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway detectors BUILD FILE...
@@ -243,11 +252,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
             handoff: options(arguments, Listener::None)?.0,
         })),
         Some("share") => {
-            let (handoff, listener) = options(arguments, Listener::Inherited)?;
-            Ok(GatewayCommand::Share(ShareCommand {
-                handoff,
-                listener: listener.ok_or("`--listen-fd` is missing")?,
-            }))
+            let (handoff, listeners) = options(arguments, Listener::Inherited)?;
+            if listeners == ListenerNumbers::default() {
+                return Err("`--listen-fd` and `--proxy-fd` are missing".to_owned());
+            }
+            Ok(GatewayCommand::Share(ShareCommand { handoff, listeners }))
         }
         Some("detectors") => {
             same_build(&mut arguments)?;
@@ -316,12 +325,12 @@ enum Listener {
     None,
 }
 
-/// The numbers of what is inherited: the socket, and perhaps a listener.
+/// The numbers of what is inherited: the socket, and perhaps listeners.
 fn options(
     mut arguments: impl Iterator<Item = OsString>,
     expected: Listener,
-) -> Result<(RawFd, Option<RawFd>), String> {
-    let (mut handoff, mut listener) = (None, None);
+) -> Result<(RawFd, ListenerNumbers), String> {
+    let (mut handoff, mut listeners) = (None, ListenerNumbers::default());
     while let Some(option) = arguments.next() {
         let option = option.to_string_lossy().into_owned();
         let value = arguments
@@ -330,13 +339,16 @@ fn options(
         match option.as_str() {
             "--handoff-fd" => handoff = Some(descriptor(&option, &value)?),
             "--listen-fd" if expected == Listener::Inherited => {
-                listener = Some(descriptor(&option, &value)?);
+                listeners.runs = Some(descriptor(&option, &value)?);
             }
-            "--listen-fd" => return Err("`--listen-fd` goes with `share`".to_owned()),
+            "--proxy-fd" if expected == Listener::Inherited => {
+                listeners.proxy = Some(descriptor(&option, &value)?);
+            }
+            "--listen-fd" | "--proxy-fd" => return Err(format!("`{option}` goes with `share`")),
             _ => return Err(format!("unknown option `{option}`")),
         }
     }
-    Ok((handoff.ok_or("`--handoff-fd` is missing")?, listener))
+    Ok((handoff.ok_or("`--handoff-fd` is missing")?, listeners))
 }
 
 fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
@@ -371,7 +383,20 @@ mod tests {
             parsed("share --handoff-fd 3 --listen-fd 4"),
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
-                listener: 4,
+                listeners: ListenerNumbers {
+                    runs: Some(4),
+                    proxy: None,
+                },
+            }))
+        );
+        assert_eq!(
+            parsed("share --handoff-fd 3 --proxy-fd 5"),
+            Ok(GatewayCommand::Share(ShareCommand {
+                handoff: 3,
+                listeners: ListenerNumbers {
+                    runs: None,
+                    proxy: Some(5),
+                },
             }))
         );
         assert_eq!(parsed("--version"), Ok(GatewayCommand::Version));
@@ -396,6 +421,7 @@ mod tests {
             "serve --handoff-fd 3 --audit /a",
             "serve --handoff-fd 3 --color on",
             "serve --handoff-fd 3 --listen-fd 4",
+            "serve --handoff-fd 3 --proxy-fd 4",
             "keep --handoff-fd 3 --secret KEY=env:X",
             "share --handoff-fd 3",
             "share --listen-fd 3",

@@ -54,6 +54,7 @@ mod names;
 mod origin;
 mod overrides;
 mod own_origin;
+mod proxy;
 mod random;
 mod recorder;
 mod refusal;
@@ -238,10 +239,13 @@ pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
     let take = |number| adopt(number).map_err(|source| ServeError::Handoff { number, source });
     end_with_parent()?;
     let front = take(config.handoff)?;
-    let listener = take(config.listener)?;
+    let listeners = share::Listeners {
+        runs: config.listeners.runs.map(take).transpose()?,
+        proxy: config.listeners.proxy.map(take).transpose()?,
+    };
     let settings = control::settings(&front).map_err(ServeError::from);
     match settings.and_then(|settings| shared(&settings)) {
-        Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listener))?),
+        Ok((runtime, gateway)) => Ok(runtime.block_on(share::share(&gateway, front, listeners))?),
         Err(error) => {
             control::refuse(&front, &error);
             Err(error)

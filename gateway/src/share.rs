@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher};
+use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ToGateway, ToLauncher, TokenFrame};
 use outgate_policy::{Context, Proxies, Source};
 use rustix::net::sockopt;
 use tokio::net::UnixListener;
@@ -21,6 +21,7 @@ use crate::confine;
 use crate::control::{self, ControlError, ControlSocket, ReceivedFrame};
 use crate::known::CredentialInventory;
 use crate::limits;
+use crate::proxy::{ExplicitProxy, TokenRegistry};
 use crate::resolve::System;
 use crate::rules::{Ceiling, SessionPolicies};
 use crate::scan::{self, Scans};
@@ -34,6 +35,7 @@ use crate::text::shortened;
 use crate::tls::TlsKeys;
 
 mod following;
+mod tokens;
 
 use following::Following;
 
@@ -120,9 +122,19 @@ struct SharedGateway {
     proxies: Arc<Proxies>,
     inventory: Arc<CredentialInventory>,
     tenants: GatewayTenants,
+    tokens: Arc<TokenRegistry>,
 }
 
-/// Serves everybody who connects to `listener` until `front` says so or is
+/// Sockets that listen, made before the gateway confined itself.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    /// For launchers.
+    pub(crate) runs: Option<OwnedFd>,
+    /// For clients of the explicit proxy.
+    pub(crate) proxy: Option<OwnedFd>,
+}
+
+/// Serves everybody who connects to `listeners` until `front` says so or is
 /// gone. `front` brings the gateway's policy as a launcher brings a run's.
 ///
 /// # Errors
@@ -130,7 +142,7 @@ struct SharedGateway {
 pub(crate) async fn share(
     gateway: &Gateway,
     front: OwnedFd,
-    listener: OwnedFd,
+    listeners: Listeners,
 ) -> Result<(), ControlError> {
     let control = ControlSocket::new(front)?;
     let mut buffer = Vec::new();
@@ -144,10 +156,10 @@ pub(crate) async fn share(
             return control.send(&ToLauncher::Refused { message }).await;
         }
     };
-    // Accepting is the same for every Unix socket that connects.
-    let listener = std::os::unix::net::UnixListener::from(listener);
-    listener.set_nonblocking(true)?;
-    let listener = UnixListener::from_std(listener)?;
+    let listener = listeners.runs.map(driven).transpose()?;
+    let proxy = listeners.proxy;
+    let proxy = proxy.map(|socket| ExplicitProxy::new(socket, &shared.tokens));
+    let proxy = proxy.transpose()?;
     let path = shared.audit.path().map(|path| path.to_string_lossy());
     let ready = ToLauncher::Ready {
         generation: 1,
@@ -159,10 +171,13 @@ pub(crate) async fn share(
     control.send(&ready).await?;
     let (stop, stopped) = watch::channel(());
     let mut sessions = JoinSet::new();
+    if let Some(proxy) = proxy {
+        sessions.spawn(proxy.serve(stopped.clone()));
+    }
     let mut texts = PolicyTexts::default();
     let told = loop {
         tokio::select! {
-            accepted = accept(&listener) => match accepted {
+            accepted = accept(listener.as_ref()) => match accepted {
                 Ok(socket) => shared.take(socket, &stopped, &mut sessions),
                 // Descriptors or memory are short: those who hold them let go.
                 Err(_) => sleep(limits::ACCEPT_PAUSE).await,
@@ -170,6 +185,9 @@ pub(crate) async fn share(
             frame = control.receive(&mut buffer) => match frame {
                 Ok(Some(ReceivedFrame { frame: ToGateway::Source(piece), .. })) => {
                     texts.add(piece, POLICY_BYTES_MAX)?;
+                }
+                Ok(Some(ReceivedFrame { frame: ToGateway::Token(token), descriptors })) => {
+                    shared.take_token(token, descriptors, &stopped, &mut sessions)?;
                 }
                 Ok(Some(ReceivedFrame { frame: ToGateway::Begin(_), .. })) => {
                     let sources = std::mem::take(&mut texts).finish()?.sources;
@@ -194,10 +212,27 @@ pub(crate) async fn share(
     Ok(())
 }
 
-/// The next connection.
-async fn accept(listener: &UnixListener) -> io::Result<OwnedFd> {
+/// The next connection; never one where there is no listener.
+async fn accept(listener: Option<&UnixListener>) -> io::Result<OwnedFd> {
+    let Some(listener) = listener else {
+        return std::future::pending().await;
+    };
     let (socket, _) = listener.accept().await?;
     Ok(socket.into_std()?.into())
+}
+
+/// Accepting is the same for every Unix socket that connects.
+fn driven(listener: OwnedFd) -> io::Result<UnixListener> {
+    let listener = std::os::unix::net::UnixListener::from(listener);
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+/// Ends a session whose launcher is still there.
+async fn end(session: &Session, why: &str) {
+    session.close().await;
+    let event = Event::new(Kind::Finish, Outcome::Note, "").detail(why);
+    session.recorder().record(&event).ok();
 }
 
 /// The policy of the gateway from its texts. Its scan is judged with it: under
@@ -238,6 +273,7 @@ impl SharedGateway {
             proxies: Arc::clone(&gateway.proxies),
             inventory: Arc::clone(&gateway.inventory),
             tenants: GatewayTenants::new(uid, Capacity::of(confine::open_files())),
+            tokens: Arc::default(),
         })
     }
 
@@ -289,7 +325,7 @@ impl SharedGateway {
                 let stopped = stopped.clone();
                 sessions.spawn(async move {
                     let uid = tenant.uid();
-                    let ended = shared.attend(socket, pid, tenant, stopped).await;
+                    let ended = shared.attend(socket, pid, (tenant, None), stopped).await;
                     // How it ends is in the record, and the launcher's to say.
                     if let Some(closing) = ended.err().and_then(|error| error.stranger()) {
                         shared.tenants.bar(uid, closing, Instant::now());
@@ -306,7 +342,7 @@ impl SharedGateway {
         &self,
         socket: OwnedFd,
         pid: u32,
-        tenant: Tenant,
+        (tenant, token): (Tenant, Option<TokenFrame>),
         mut stopped: watch::Receiver<()>,
     ) -> Result<(), ControlError> {
         let control = Arc::new(ControlSocket::new(socket)?);
@@ -332,17 +368,21 @@ impl SharedGateway {
             changes: changed,
         };
         session.tasks().spawn(following.follow());
+        let token = token.map(|token| self.tokens.enter(token, &session));
         let bytes_max = limits::SHARED_POLICY_BYTES_MAX;
         let hearing = SessionHearing::new(&control, changes, bytes_max);
         let result = tokio::select! {
             result = hearing.run(&session, &mut buffer) => result,
+            () = tokens::over(token.as_ref()) => {
+                end(&session, "token expired").await;
+                return Ok(());
+            }
             _ = stopped.changed() => {
-                session.close().await;
-                let event = Event::new(Kind::Finish, Outcome::Note, "").detail("gateway ended");
-                session.recorder().record(&event).ok();
+                end(&session, "gateway ended").await;
                 return Ok(());
             }
         };
+        drop(token);
         session.close().await;
         if let Err(error) = &result {
             let detail = crate::chain(error);

@@ -27,6 +27,7 @@ impl Capacity {
         let sessions =
             (open_files / limits::DESCRIPTORS_PER_SEAT).clamp(2, limits::SHARED_SESSIONS_MAX);
         let reserved = usize::try_from(limits::DESCRIPTORS_RESERVED).unwrap_or(0);
+        let reserved = reserved + limits::PROXY_GREETINGS_MAX.min(open_files / 8);
         let taken = reserved + sessions * limits::DESCRIPTORS_PER_SESSION;
         let per_flow = usize::try_from(limits::DESCRIPTORS_PER_FLOW).unwrap_or(1);
         let flows = (open_files.saturating_sub(taken) / per_flow).max(4);
@@ -51,6 +52,15 @@ struct Account {
     turn: Arc<Semaphore>,
 }
 
+/// Whose share something is taken of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum AccountKey {
+    /// All launchers of a user.
+    User(u32),
+    /// The one sandbox of a token: whoever has it stands for nobody else.
+    Token(String),
+}
+
 /// Everybody who shares the gateway.
 #[derive(Debug)]
 pub(crate) struct GatewayTenants {
@@ -58,7 +68,7 @@ pub(crate) struct GatewayTenants {
     capacity: Capacity,
     sessions: Arc<Semaphore>,
     flows: Arc<Semaphore>,
-    accounts: Mutex<HashMap<u32, Arc<Account>>>,
+    accounts: Mutex<HashMap<AccountKey, Arc<Account>>>,
     barred: Mutex<HashMap<u32, Bar>>,
     count: AtomicU64,
 }
@@ -126,8 +136,17 @@ impl GatewayTenants {
         if let Some(left) = self.barred(uid, now) {
             return Err(Full::Barred(left));
         }
+        self.seat(AccountKey::User(uid), uid)
+    }
+
+    /// Takes the sandbox of a token, which has a share of its own.
+    pub(crate) fn admit_token(&self, name: &str) -> Result<Tenant, Full> {
+        self.seat(AccountKey::Token(name.to_owned()), self.own_uid)
+    }
+
+    fn seat(&self, key: AccountKey, uid: u32) -> Result<Tenant, Full> {
         let share = self.capacity.of_one();
-        let account = self.account(uid, share)?;
+        let account = self.account(key, share)?;
         let seat = Arc::clone(&account.sessions)
             .try_acquire_owned()
             .map_err(|_| Full::Account(share.sessions))?;
@@ -181,9 +200,9 @@ impl GatewayTenants {
         barred.get_mut(&uid)?.left(now)
     }
 
-    fn account(&self, uid: u32, share: Capacity) -> Result<Arc<Account>, Full> {
+    fn account(&self, key: AccountKey, share: Capacity) -> Result<Arc<Account>, Full> {
         let mut accounts = self.accounts.lock().map_err(|_| Full::All(0))?;
-        if let Some(account) = accounts.get(&uid) {
+        if let Some(account) = accounts.get(&key) {
             return Ok(Arc::clone(account));
         }
         // Accounts without a sandbox are forgotten, so there are never more
@@ -195,7 +214,7 @@ impl GatewayTenants {
             openings: Arc::new(Semaphore::new(limits::SHARED_OPENINGS_MAX)),
             turn: Arc::new(Semaphore::new(1)),
         });
-        accounts.insert(uid, Arc::clone(&account));
+        accounts.insert(key, Arc::clone(&account));
         Ok(account)
     }
 }
@@ -354,6 +373,19 @@ mod tests {
             let fits = u64::try_from(worst).unwrap() <= open_files.max(512);
             assert!(fits, "{open_files}: {capacity:?} needs {worst}");
         }
+    }
+
+    #[test]
+    fn a_token_takes_nothing_of_another_or_of_its_user() {
+        let tenants = tenants(16, 16);
+        let (one, two) = (
+            tenants.admit_token("a").unwrap(),
+            tenants.admit_token("b").unwrap(),
+        );
+        let own = tenants.admit(1, Instant::now()).unwrap();
+        let slots: Vec<_> = std::iter::from_fn(|| one.flow_slot()).collect();
+        assert_eq!(slots.len(), 8);
+        assert!(two.flow_slot().is_some() && own.flow_slot().is_some());
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! `outgate gateway`: options become a shared gateway in the foreground.
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use outgate_launcher::GatewaySetting;
 use outgate_launcher::listener::Audience;
+use outgate_launcher::proxied::ProxyOptions;
 use outgate_launcher::run::RunError;
 use outgate_launcher::share::{ShareError, ShareOptions, SocketPlace, share};
 use outgate_launcher::sources::SourceCollector;
+use outgate_launcher::tokens::StoredToken;
 use outgate_policy::{PolicyOption, Source, SourceKind};
 
 use crate::accounts;
@@ -16,6 +19,7 @@ use crate::given_files::{absolute, readable_again};
 use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
 use crate::run_options::MonitorReach;
+use crate::token;
 use crate::upstream;
 
 /// Serve many runs with one gateway
@@ -25,6 +29,16 @@ pub(crate) struct Gateway {
     /// Make the socket there; without it, systemd's (LISTEN_FDS)
     #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Option<PathBuf>,
+    /// Be a proxy at ADDR:PORT, for clients that show a token (`outgate token`): HTTP, CONNECT
+    /// and SOCKS5
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Let --proxy listen for other hosts: tokens and http:// cross the network unencrypted
+    #[arg(long, requires = "proxy")]
+    pub(crate) proxy_plaintext: bool,
+    /// Where the tokens are [default: tokens in the state directory]
+    #[arg(long, value_name = "DIR", requires = "proxy")]
+    pub(crate) tokens: Option<PathBuf>,
     /// Let members of this group connect, not only you
     #[arg(long, value_name = "GROUP", conflicts_with = "everybody")]
     pub(crate) group: Option<String>,
@@ -70,6 +84,7 @@ Examples:
   outgate run --gateway /run/user/1000/gate -- ./fetch
   outgate gateway --listen /run/outgate/gate --group agents -p site.toml   several users
   outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
+  outgate gateway --proxy 127.0.0.1:3128 --ca ~/ca -p site.toml   for containers; see `token`
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
@@ -110,8 +125,13 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     if let Err(message) = upstream::check(upstream_proxy.as_deref(), upstream::Network::Own) {
         return report::wrong(&message);
     }
+    let proxy = match proxy(arguments) {
+        Ok(proxy) => proxy,
+        Err(message) => return report::wrong(&message),
+    };
     let options = ShareOptions {
         place,
+        proxy,
         sources,
         settings,
         upstream_proxy,
@@ -160,25 +180,68 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
     Ok(collector.finish())
 }
 
-fn place(arguments: &Gateway, directory: &Path) -> Result<SocketPlace, String> {
+fn place(arguments: &Gateway, directory: &Path) -> Result<Option<SocketPlace>, String> {
     let audience = match (&arguments.group, arguments.everybody) {
         (Some(group), _) => Audience::Group(accounts::group(group)?),
         (None, true) => Audience::Everybody,
         (None, false) => Audience::Owner,
     };
     if let Some(path) = &arguments.listen {
-        return Ok(SocketPlace::Path(directory.join(path), audience));
+        return Ok(Some(SocketPlace::Path(directory.join(path), audience)));
     }
     let variable = |name| std::env::var(name).ok();
     let ours = variable("LISTEN_PID").as_deref() == Some(&std::process::id().to_string());
     if !ours || variable("LISTEN_FDS").as_deref() != Some("1") {
-        return Err("`--listen SOCKET` is missing, and no socket was inherited".to_owned());
+        if arguments.proxy.is_some() {
+            return Ok(None);
+        }
+        return Err(
+            "`--listen SOCKET` and `--proxy ADDR` are missing, and no socket was inherited"
+                .to_owned(),
+        );
     }
     if audience != Audience::Owner {
         return Err("whoever made the inherited socket says who may connect".to_owned());
     }
     let socket = outgate_launcher::listener::take_inherited(LISTEN_FDS_START)?;
-    Ok(SocketPlace::Inherited(socket))
+    Ok(Some(SocketPlace::Inherited(socket)))
+}
+
+/// The explicit proxy, bound before the gateway confines itself.
+fn proxy(arguments: &Gateway) -> Result<Option<ProxyOptions<'static>>, String> {
+    let Some(address) = arguments.proxy else {
+        return Ok(None);
+    };
+    if !address.ip().to_canonical().is_loopback() {
+        if !arguments.proxy_plaintext {
+            return Err(format!(
+                "`--proxy {address}` would listen for other hosts, whose tokens and http:// \
+                 requests cross the network unencrypted; say --proxy-plaintext if that network \
+                 is yours alone, as one between containers is"
+            ));
+        }
+        report::warning(&format!(
+            "the proxy at {address} is not encrypted: tokens and http:// requests cross the \
+             network in the clear"
+        ));
+    }
+    let listener =
+        TcpListener::bind(address).map_err(|error| format!("`--proxy {address}`: {error}"))?;
+    Ok(Some(ProxyOptions {
+        listener,
+        tokens: token::directory(arguments.tokens.as_deref())?,
+        read: Box::new(token_policy),
+    }))
+}
+
+/// The policy of a token's sandbox, below the gateway's: its file, or nothing of its own.
+fn token_policy(token: &StoredToken) -> Result<Vec<Source>, String> {
+    let mut collector = SourceCollector::new(surroundings());
+    if let Some(path) = &token.policy {
+        let read = collector.file(path);
+        read.map_err(|error| report::chain(&error))?;
+    }
+    Ok(collector.finish())
 }
 
 /// Where records go: the option, or the state directory.

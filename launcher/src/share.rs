@@ -3,21 +3,21 @@
 //! says so, and removes the socket however the gateway ends. Serves nobody.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::process::Child;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::sys::socket::{MsgFlags, recv, send};
-use outgate_handoff::{BeginFrame, FRAME_BYTES_MAX, GatewaySetting, ToGateway, ToLauncher};
+use nix::sys::socket::{MsgFlags, send};
+use outgate_handoff::{BeginFrame, GatewaySetting, ToGateway, ToLauncher};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
-use crate::coprocess::start_program;
+use crate::coprocess::{receive, start_program};
 use crate::enforced::refuse_unenforced;
-use crate::listener::{Audience, ListenError, NamedListener};
+use crate::listener::ListenError;
 use crate::opening::BUILD;
 use crate::opening::{GatewayPlace, Opening, opening_frames, policy_frames};
+use crate::proxied::{Look, ProxiedSandboxes, ProxyOptions};
 use crate::reread::{Read, differences, reread};
 use crate::run::{gateway_program, upstream_variables};
 use crate::secrets::{GuardedSecrets, SecretError};
@@ -25,26 +25,24 @@ use crate::source_text::PolicyTextError;
 use crate::sources::check_total;
 use crate::voice::Voice;
 
+mod doors;
+
+pub use doors::SocketPlace;
+use doors::{Doors, named};
+
 /// Time for all sessions to end, in milliseconds: longer than the gateway
 /// gives them.
 const END_MS: u16 = 5000;
 /// Time for the gateway to compile its policy and answer.
 const START_MS: u16 = 15_000;
 
-/// Where the socket comes from.
-#[derive(Debug)]
-pub enum SocketPlace {
-    /// Made at this absolute path.
-    Path(PathBuf, Audience),
-    /// Inherited from whoever started us.
-    Inherited(OwnedFd),
-}
-
 /// What to share and how.
 #[derive(Debug)]
-pub struct ShareOptions {
-    /// Where runs find it.
-    pub place: SocketPlace,
+pub struct ShareOptions<'a> {
+    /// Where runs find it; nowhere where it is a proxy alone.
+    pub place: Option<SocketPlace>,
+    /// The explicit proxy, if there is to be one.
+    pub proxy: Option<ProxyOptions<'a>>,
     /// Policy texts in merge order.
     pub sources: Vec<Source>,
     /// What the gateway is told: whom it trusts beside the system's authorities, and
@@ -133,7 +131,7 @@ impl ShareError {
 /// # Errors
 /// [`ShareError`]; nothing is left behind then.
 pub fn share(
-    options: ShareOptions,
+    options: ShareOptions<'_>,
     read: Read<'_>,
     voice: &mut dyn Voice,
 ) -> Result<(), ShareError> {
@@ -161,15 +159,26 @@ pub fn share(
         source,
     })?;
     drop(outgate_sys::process::hide());
-    let (listener, shown) = match options.place {
-        SocketPlace::Path(path, audience) => (
-            NamedListener::make(&path, audience)?,
-            path.display().to_string(),
-        ),
-        SocketPlace::Inherited(socket) => (
-            NamedListener::inherited(socket),
-            "the inherited socket".to_owned(),
-        ),
+    let begin = BeginFrame {
+        home: options.home,
+        working_directory: options.working_directory,
+        private_directory: String::new(),
+        command: "gateway".to_owned(),
+        ask_seconds: 0,
+    };
+    let proxied = options.proxy.map(|proxy| {
+        let begin = BeginFrame {
+            command: "proxy".to_owned(),
+            ..begin.clone()
+        };
+        ProxiedSandboxes::new(proxy, begin)
+    });
+    let mut doors = Doors {
+        runs: options.place.map(named).transpose()?,
+        proxied: proxied.transpose().map_err(|source| ShareError::Machine {
+            what: "the tokens of the proxy",
+            source,
+        })?,
     };
     let mut law = Law {
         policy,
@@ -187,21 +196,19 @@ pub fn share(
         sandbox: "gateway".to_owned(),
         sources: options.sources,
         ends: Vec::new(),
-        begin: BeginFrame {
-            home: options.home,
-            working_directory: options.working_directory,
-            private_directory: String::new(),
-            command: "gateway".to_owned(),
-            ask_seconds: 0,
-        },
+        begin,
     };
-    let mut front = Front::start(&opening, &listener)?;
+    let mut front = Front::start(&opening, &doors)?;
     let record = front.ready()?;
+    if let Some(proxied) = &mut doors.proxied {
+        proxied.look(Look::Tokens, front.socket.as_fd(), voice);
+    }
     voice.say(&format!(
-        "outgate: the gateway listens at {shown} ({rules} rules; record: {record})"
+        "outgate: the gateway listens at {} ({rules} rules; record: {record})",
+        doors.shown()
     ));
-    let ended = front.attend(&signals, &mut law, voice);
-    drop(listener);
+    let ended = front.attend(&signals, &mut law, (&mut doors.proxied, voice));
+    drop(doors);
     ended
 }
 
@@ -308,7 +315,7 @@ impl Drop for Front {
 }
 
 impl Front {
-    fn start(opening: &Opening, listener: &NamedListener) -> Result<Self, ShareError> {
+    fn start(opening: &Opening, doors: &Doors<'_>) -> Result<Self, ShareError> {
         let failed = |what| move |source| ShareError::Machine { what, source };
         let GatewayPlace::Private {
             program, variables, ..
@@ -318,7 +325,11 @@ impl Front {
                 how: "it has no program".to_owned(),
             });
         };
-        let inherited = [("--listen-fd", listener.as_fd())];
+        let runs = doors.runs.as_ref();
+        let runs = runs.map(|(listener, _)| ("--listen-fd", listener.as_fd()));
+        let proxy = doors.proxied.as_ref();
+        let proxy = proxy.map(|proxied| ("--proxy-fd", proxied.listener()));
+        let inherited: Vec<_> = runs.into_iter().chain(proxy).collect();
         let (socket, child) = start_program(program, &["share"], &inherited, variables)
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self { socket, child };
@@ -354,21 +365,35 @@ impl Front {
         &mut self,
         signals: &SignalFd,
         law: &mut Law<'_>,
-        voice: &mut dyn Voice,
+        (proxied, voice): (&mut Option<ProxiedSandboxes<'_>>, &mut dyn Voice),
     ) -> Result<(), ShareError> {
         loop {
-            let mut sources = [
-                PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            ];
+            let others = proxied.as_ref().map(ProxiedSandboxes::sources);
+            let sources = [self.socket.as_fd(), signals.as_fd()];
+            let sources = sources.into_iter().chain(others.unwrap_or_default());
+            let mut sources: Vec<PollFd<'_>> = sources
+                .map(|source| PollFd::new(source, PollFlags::POLLIN))
+                .collect();
             if poll(&mut sources, PollTimeout::NONE).is_err() {
                 continue;
+            }
+            if let Some(proxied) = proxied {
+                proxied.hear(self.socket.as_fd(), voice);
             }
             if let Ok(Some(signal)) = signals.read_signal() {
                 match wish(&signal, law.terminal) {
                     SignalWish::End => return self.end(),
-                    SignalWish::Reread => self.revise(law, voice)?,
+                    SignalWish::Reread => {
+                        self.revise(law, voice)?;
+                        if let Some(proxied) = proxied {
+                            proxied.look(Look::Policies, self.socket.as_fd(), voice);
+                        }
+                    }
                 }
+                continue;
+            }
+            let mut own = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut own, PollTimeout::ZERO) != Ok(1) {
                 continue;
             }
             match self.receive(PollTimeout::ZERO) {
@@ -448,14 +473,7 @@ impl Front {
 
     /// The next frame within this time; `None` when none comes.
     fn receive(&mut self, wait: PollTimeout) -> Option<ToLauncher> {
-        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, wait) != Ok(1) {
-            return None;
-        }
-        let mut bytes = vec![0; FRAME_BYTES_MAX];
-        let count = recv(self.socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT).ok()?;
-        bytes.truncate(count);
-        ToLauncher::decode(&bytes).ok()
+        receive(&self.socket, wait)
     }
 
     fn ended(&mut self) -> ShareError {

@@ -89,6 +89,7 @@ impl<'c> SessionHearing<'c> {
             | ToGateway::Until { .. }
             | ToGateway::Ask(..)
             | ToGateway::Leftover { .. }
+            | ToGateway::Token(_)
             | ToGateway::Finish { .. } => 0,
         };
         expect_descriptors(&received, expected)?;
@@ -132,6 +133,11 @@ impl<'c> SessionHearing<'c> {
             ToGateway::Setting(_) | ToGateway::Hello(_) | ToGateway::Begin(_) => {
                 return Err(ControlError::Order {
                     what: "a second opening",
+                });
+            }
+            ToGateway::Token(_) => {
+                return Err(ControlError::Order {
+                    what: "credentials that only a gateway's front brings",
                 });
             }
         }

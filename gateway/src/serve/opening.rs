@@ -55,6 +55,7 @@ impl SessionOpening {
                 | ToGateway::Ask(..)
                 | ToGateway::Flow(_)
                 | ToGateway::Stub
+                | ToGateway::Token(_)
                 | ToGateway::Leftover { .. }
                 | ToGateway::Finish { .. } => {
                     return Err(ControlError::Order {
