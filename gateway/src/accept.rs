@@ -19,7 +19,7 @@ use crate::decide;
 use crate::destination::Endpoint;
 use crate::detect::{self, Classified, Detected};
 use crate::flow::Flow;
-use crate::http1;
+use crate::http1::{self, RequestsCarried};
 use crate::http2;
 use crate::intercept;
 use crate::linger::close_lingering;
@@ -85,11 +85,15 @@ pub(crate) fn accept(
     Ok(())
 }
 
-/// Serves a connection to one destination, whoever brought it: the entry of every front.
+/// Serves a connection to one destination, if there is a place for it.
 pub(crate) fn connection(session: &Arc<Session>, caller: Caller, stream: TcpStream) {
-    let Some(slot) = slot(session) else {
-        return;
-    };
+    if let Some(slot) = slot(session) {
+        connected(session, caller, stream, slot);
+    }
+}
+
+/// Serves a connection to one destination, whoever brought it: the entry of every front.
+pub(crate) fn connected(session: &Arc<Session>, caller: Caller, stream: TcpStream, slot: FlowSlot) {
     let flow = Arc::new(Flow::new(session, caller));
     session.tasks().spawn(async move {
         Box::pin(serve(&flow, stream)).await;
@@ -98,8 +102,39 @@ pub(crate) fn connection(session: &Arc<Session>, caller: Caller, stream: TcpStre
     });
 }
 
+/// Serves the one request that a client of the explicit proxy sent, whose head was read: to
+/// the destination that it names, and by what the rules say of requests.
+pub(crate) fn requested(
+    session: &Arc<Session>,
+    caller: Caller,
+    (head, stream): (Vec<u8>, TcpStream),
+    (slot, carries): (FlowSlot, RequestsCarried),
+) {
+    let flow = Arc::new(Flow::new(session, caller));
+    session.tasks().spawn(async move {
+        let denied = match ask::course(flow.session(), flow.process(), flow.destination()) {
+            // A request is judged as one: bytes of any kind are for tunnels.
+            ConnectionCourse::Inspect(_) | ConnectionCourse::Direct(..) => None,
+            ConnectionCourse::Own => {
+                flow.hush();
+                None
+            }
+            ConnectionCourse::Stub => {
+                let because = "no HTTP is spoken on the port of the DNS";
+                let name = flow.destination().to_string();
+                Some(Refusal::own(Reason::Protocol, &name, because))
+            }
+            ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => Some(refusal),
+        };
+        let client = ClientStream::plain(Replay::new(head, stream));
+        Box::pin(http1::serve_requests(&flow, client, denied, carries)).await;
+        memory::done(flow.session().tasks());
+        drop((flow, slot));
+    });
+}
+
 /// A place for one more connection; over the limit that is told.
-fn slot(session: &Session) -> Option<FlowSlot> {
+pub(crate) fn slot(session: &Session) -> Option<FlowSlot> {
     let limit = match session.flow_slot() {
         Ok(slot) => return Some(slot),
         Err(limit) => limit,

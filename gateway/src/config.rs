@@ -203,9 +203,18 @@ pub enum OwnPlaces {
 pub struct ShareCommand {
     /// Number of the socket that brings the policy.
     pub handoff: RawFd,
-    /// Number of the listener.
-    pub listener: RawFd,
-    /// Number of the listener that says how it is.
+    /// Numbers of the listeners.
+    pub listeners: ListenerNumbers,
+}
+
+/// Numbers of the listeners of a shared gateway: of the first two, one at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListenerNumbers {
+    /// That of the Unix socket to which launchers connect.
+    pub runs: Option<RawFd>,
+    /// That of the explicit proxy.
+    pub proxy: Option<RawFd>,
+    /// That of the one that says how it is.
     pub admin: Option<RawFd>,
 }
 
@@ -259,7 +268,7 @@ pub enum GatewayCommand {
 /// How it is used.
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N
-       outgate-gateway share --handoff-fd N --listen-fd N [--admin-fd N]
+       outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N] [--admin-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway detectors BUILD FILE...
@@ -280,15 +289,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
         Some("--version" | "-V") => Ok(GatewayCommand::Version),
         Some("--help" | "-h") => Ok(GatewayCommand::Help),
         Some("serve") => Ok(GatewayCommand::Serve(PrivateCommand {
-            handoff: options(arguments, Listener::None)?.handoff,
+            handoff: options(arguments, Listener::None)?.0,
         })),
         Some("share") => {
-            let own = options(arguments, Listener::Inherited)?;
-            Ok(GatewayCommand::Share(ShareCommand {
-                handoff: own.handoff,
-                listener: own.listener.ok_or("`--listen-fd` is missing")?,
-                admin: own.admin,
-            }))
+            let (handoff, listeners) = options(arguments, Listener::Inherited)?;
+            if listeners.runs.is_none() && listeners.proxy.is_none() {
+                return Err("`--listen-fd` and `--proxy-fd` are missing".to_owned());
+            }
+            Ok(GatewayCommand::Share(ShareCommand { handoff, listeners }))
         }
         Some("detectors") => {
             same_build(&mut arguments)?;
@@ -299,7 +307,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
         Some("trial") => same_build(&mut arguments).map(|()| GatewayCommand::Trial),
         Some("authority") => authority(&mut arguments).map(GatewayCommand::Authority),
         Some("keep") => Ok(GatewayCommand::Keep(KeepCommand {
-            handoff: options(arguments, Listener::None)?.handoff,
+            handoff: options(arguments, Listener::None)?.0,
         })),
         Some(other) => Err(format!("unknown command `{other}`")),
         None => Err("no command".to_owned()),
@@ -358,39 +366,29 @@ enum Listener {
 }
 
 /// The numbers of what is inherited: the socket, and perhaps listeners.
-struct Inherited {
-    handoff: RawFd,
-    listener: Option<RawFd>,
-    admin: Option<RawFd>,
-}
-
 fn options(
     mut arguments: impl Iterator<Item = OsString>,
     expected: Listener,
-) -> Result<Inherited, String> {
-    let (mut handoff, mut listener, mut admin) = (None, None, None);
+) -> Result<(RawFd, ListenerNumbers), String> {
+    let (mut handoff, mut listeners) = (None, ListenerNumbers::default());
     while let Some(option) = arguments.next() {
         let option = option.to_string_lossy().into_owned();
         let value = arguments
             .next()
             .ok_or_else(|| format!("`{option}` needs a value"))?;
-        match option.as_str() {
-            "--handoff-fd" => handoff = Some(descriptor(&option, &value)?),
-            "--listen-fd" if expected == Listener::Inherited => {
-                listener = Some(descriptor(&option, &value)?);
+        let place = match option.as_str() {
+            "--handoff-fd" => &mut handoff,
+            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected == Listener::None => {
+                return Err(format!("`{option}` goes with `share`"));
             }
-            "--admin-fd" if expected == Listener::Inherited => {
-                admin = Some(descriptor(&option, &value)?);
-            }
-            "--listen-fd" | "--admin-fd" => return Err(format!("`{option}` goes with `share`")),
+            "--listen-fd" => &mut listeners.runs,
+            "--proxy-fd" => &mut listeners.proxy,
+            "--admin-fd" => &mut listeners.admin,
             _ => return Err(format!("unknown option `{option}`")),
-        }
+        };
+        *place = Some(descriptor(&option, &value)?);
     }
-    Ok(Inherited {
-        handoff: handoff.ok_or("`--handoff-fd` is missing")?,
-        listener,
-        admin,
-    })
+    Ok((handoff.ok_or("`--handoff-fd` is missing")?, listeners))
 }
 
 fn descriptor(option: &str, value: &OsString) -> Result<RawFd, String> {
@@ -421,14 +419,16 @@ mod tests {
             parsed("serve --handoff-fd 3"),
             Ok(GatewayCommand::Serve(PrivateCommand { handoff: 3 }))
         );
-        assert_eq!(
-            parsed("share --handoff-fd 3 --listen-fd 4"),
+        let share = |runs, proxy, admin| {
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
-                listener: 4,
-                admin: None,
+                listeners: ListenerNumbers { runs, proxy, admin },
             }))
-        );
+        };
+        let shared = |listeners| parsed(&format!("share --handoff-fd 3 {listeners}"));
+        assert_eq!(shared("--listen-fd 4"), share(Some(4), None, None));
+        let both = shared("--proxy-fd 5 --admin-fd 6");
+        assert_eq!(both, share(None, Some(5), Some(6)));
         assert_eq!(parsed("--version"), Ok(GatewayCommand::Version));
         let own = env!("CARGO_PKG_VERSION");
         let made = parsed(&format!("authority {own} create /d n 30 a.test b.test"));
@@ -451,6 +451,7 @@ mod tests {
             "serve --handoff-fd 3 --audit /a",
             "serve --handoff-fd 3 --color on",
             "serve --handoff-fd 3 --listen-fd 4",
+            "serve --handoff-fd 3 --proxy-fd 4",
             "keep --handoff-fd 3 --secret KEY=env:X",
             "share --handoff-fd 3",
             "share --listen-fd 3",

@@ -43,6 +43,16 @@ struct Connection {
     last: AtomicBool,
     /// One more for each exchange that is not over.
     during: Arc<()>,
+    /// Whether a request may follow another.
+    carries: RequestsCarried,
+}
+
+/// How many requests a connection carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestsCarried {
+    Many,
+    /// What follows may be for elsewhere.
+    One,
 }
 
 impl Connection {
@@ -101,6 +111,16 @@ enum EngineOutcome {
 
 /// Serves a connection until either side ends it.
 pub(crate) async fn serve(flow: &Arc<Flow>, stream: ClientStream, denied: Option<Refusal>) {
+    serve_requests(flow, stream, denied, RequestsCarried::Many).await;
+}
+
+/// The same of one that carries no more than this.
+pub(crate) async fn serve_requests(
+    flow: &Arc<Flow>,
+    stream: ClientStream,
+    denied: Option<Refusal>,
+    carries: RequestsCarried,
+) {
     let (ended, carrier) = (stream.ended(), stream.carrier());
     let (mut stream, mut owner) = FollowedStream::new(stream);
     let state = Arc::clone(&owner.state);
@@ -115,6 +135,7 @@ pub(crate) async fn serve(flow: &Arc<Flow>, stream: ClientStream, denied: Option
         requests: AtomicU64::new(0),
         last: AtomicBool::new(false),
         during: Arc::default(),
+        carries,
     });
     loop {
         let engine = Box::pin(run(&connection, stream));
@@ -163,6 +184,7 @@ async fn run(connection: &Arc<Connection>, stream: FollowedStream) -> EngineOutc
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_TIME)
         .half_close(true)
+        .keep_alive(connection.carries == RequestsCarried::Many)
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

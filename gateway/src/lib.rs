@@ -54,6 +54,7 @@ mod names;
 mod origin;
 mod overrides;
 mod own_origin;
+mod proxy;
 mod random;
 mod recorder;
 mod refusal;
@@ -238,8 +239,11 @@ pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
     let take = |number| adopt(number).map_err(|source| ServeError::Handoff { number, source });
     end_with_parent()?;
     let control = take(config.handoff)?;
-    let listener = take(config.listener)?;
-    let admin = config.admin.map(take).transpose()?;
+    let listeners = share::Listeners {
+        runs: config.listeners.runs.map(take).transpose()?,
+        proxy: config.listeners.proxy.map(take).transpose()?,
+        admin: config.listeners.admin.map(take).transpose()?,
+    };
     let process = share::OwnProcess::open();
     let settings = control::settings(&control).map_err(ServeError::from);
     let prepared = settings.and_then(|settings| Ok((shared(&settings)?, settings.limits)));
@@ -247,8 +251,7 @@ pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
         Ok(((runtime, gateway), limits)) => {
             let front = share::ShareFront {
                 control,
-                listener,
-                admin,
+                listeners,
                 process,
                 limits,
             };

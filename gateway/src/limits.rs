@@ -311,6 +311,17 @@ pub(crate) const SHARED_POLICY_BYTES_MAX: usize = 512 * 1024;
 /// ones wait.
 pub(crate) const SHARED_OPENINGS_MAX: usize = 8;
 
+/// Clients of the explicit proxy at once that have not said who they are: a descriptor and
+/// some KiB each. A quarter of them from one address.
+pub(crate) const PROXY_GREETINGS_MAX: usize = 128;
+
+/// Time for a client of the explicit proxy to say who it is and what it wants: the other side
+/// of the world needs a second.
+pub(crate) const PROXY_GREETING_TIME: Duration = Duration::from_secs(10);
+
+/// Requests without good credentials on one connection: some clients try each way once.
+pub(crate) const PROXY_TRIES_MAX: usize = 4;
+
 /// Steps of ready tasks between two looks at the sockets. The runtime's own
 /// number is 61, which is long where one step may judge a hard policy.
 pub(crate) const SHARED_EVENT_INTERVAL: u32 = 1;

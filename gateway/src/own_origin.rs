@@ -1,5 +1,5 @@
 //! The origin that only the gateway answers, in every run and to its command alone: what is
-//! allowed, what was denied lately and why, and a rule that the command proposes. It asks in
+//! allowed, what was denied lately and why, whom to trust, and a rule that the command proposes. It asks in
 //! words and answers nothing: who says yes is a person, elsewhere. Nothing of it is sent on.
 
 use std::time::Duration;
@@ -26,6 +26,10 @@ const ANSWER_WAIT: Duration = Duration::from_mins(1);
 
 /// Where proposals are.
 const PROPOSALS: &str = "/proposals";
+
+/// Where the certificate is that opens TLS here: for who comes by the explicit proxy, and was
+/// given none.
+const AUTHORITY: &str = "/ca.pem";
 
 /// What it answers, in both forms.
 #[derive(Debug)]
@@ -102,19 +106,33 @@ async fn answered(
         .and_then(|rest| rest.strip_prefix('/'));
     match (path, number, &target.method) {
         ("/", _, &(Method::GET | Method::HEAD)) => page::page(session),
+        (AUTHORITY, _, &(Method::GET | Method::HEAD)) => authority(session),
         (PROPOSALS, _, &Method::POST) => proposing::propose(flow, head, content).await,
         (_, Some(number), &(Method::GET | Method::HEAD)) => {
             proposal(session, number, target.resource.query()).await
         }
-        ("/" | PROPOSALS, ..) | (_, Some(_), _) => {
+        ("/" | AUTHORITY | PROPOSALS, ..) | (_, Some(_), _) => {
             let because = "GET / shows what is allowed, POST /proposals proposes a rule, \
                            GET /proposals/ID says what became of it; nobody answers one here";
             OwnAnswer::fault(StatusCode::METHOD_NOT_ALLOWED, because)
         }
         _ => {
-            let because = "there are / and /proposals here, and nothing else";
+            let because = "there are /, /ca.pem and /proposals here, and nothing else";
             OwnAnswer::fault(StatusCode::NOT_FOUND, because)
         }
+    }
+}
+
+/// The certificate of the authority that a command has to trust.
+fn authority(session: &Session) -> OwnAnswer {
+    let Some(tls) = session.tls() else {
+        return OwnAnswer::fault(StatusCode::NOT_FOUND, "TLS is not opened here");
+    };
+    OwnAnswer {
+        status: StatusCode::OK,
+        text: tls.pem().to_owned(),
+        json: json!({ "pem": tls.pem() }),
+        about: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ShareLimit, ToLauncher};
+use outgate_handoff::{LINE_BYTES_MAX, POLICY_BYTES_MAX, ShareLimit, ToLauncher, TokenFrame};
 use outgate_policy::{Context, Proxies, Source};
 use rustix::net::sockopt;
 use tokio::sync::{mpsc, watch};
@@ -20,6 +20,7 @@ use crate::confine;
 use crate::control::{self, ControlError, ControlSocket};
 use crate::known::CredentialInventory;
 use crate::limits;
+use crate::proxy::{ExplicitProxy, TokenRegistry};
 use crate::resolve::System;
 use crate::rules::{Ceiling, SessionPolicies};
 use crate::scan::{self, Scans};
@@ -36,6 +37,7 @@ mod admin;
 mod following;
 mod refused;
 mod serving;
+mod tokens;
 
 pub(crate) use admin::OwnProcess;
 use following::Following;
@@ -125,6 +127,7 @@ struct SharedGateway {
     proxies: Arc<Proxies>,
     inventory: Arc<CredentialInventory>,
     tenants: GatewayTenants,
+    tokens: Arc<TokenRegistry>,
     started: Instant,
     /// Whether it finishes what runs and takes nothing new.
     ending: watch::Sender<bool>,
@@ -138,12 +141,20 @@ struct SharedGateway {
 pub(crate) struct ShareFront {
     /// Brings the gateway's policy, as a launcher brings a run's.
     pub(crate) control: OwnedFd,
-    /// Where launchers connect.
-    pub(crate) listener: OwnedFd,
-    /// Where who runs it asks how it is.
-    pub(crate) admin: Option<OwnedFd>,
+    pub(crate) listeners: Listeners,
     pub(crate) process: OwnProcess,
     pub(crate) limits: ShareLimits,
+}
+
+/// Sockets that listen.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    /// For launchers.
+    pub(crate) runs: Option<OwnedFd>,
+    /// For clients of the explicit proxy.
+    pub(crate) proxy: Option<OwnedFd>,
+    /// For who runs it and asks how it is.
+    pub(crate) admin: Option<OwnedFd>,
 }
 
 /// Serves everybody who connects until the front says so or is gone.
@@ -166,8 +177,11 @@ pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), Co
         }
     };
     // Accepting is the same for every Unix socket that connects.
-    let listener = admin::listener(front.listener)?;
-    if let Some(admin) = front.admin {
+    let listener = front.listeners.runs.map(admin::listener).transpose()?;
+    let proxy = front.listeners.proxy;
+    let proxy = proxy.map(|socket| ExplicitProxy::new(socket, &shared.tokens));
+    let proxy = proxy.transpose()?;
+    if let Some(admin) = front.listeners.admin {
         tokio::spawn(admin::serve(Arc::clone(&shared), admin::listener(admin)?));
     }
     let path = shared.audit.path().map(|path| path.to_string_lossy());
@@ -187,7 +201,11 @@ pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), Co
         stopped,
         ending_time: ending_time.map_or(limits::ENDING_TIME, seconds),
     };
-    let heard = serving.serve(&listener, &mut buffer).await;
+    if let Some(proxy) = proxy {
+        let stopped = serving.stopped.clone();
+        serving.sessions.spawn(proxy.serve(stopped));
+    }
+    let heard = serving.serve(listener.as_ref(), &mut buffer).await;
     let Serving {
         control,
         mut sessions,
@@ -203,6 +221,13 @@ pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), Co
         control.send(&ToLauncher::Summary { lines }).await?;
     }
     Ok(())
+}
+
+/// Ends a session whose launcher is still there.
+async fn end(session: &Session, why: &str) {
+    session.close().await;
+    let event = Event::new(Kind::Finish, Outcome::Note, "").detail(why);
+    session.recorder().record(&event).ok();
 }
 
 fn seconds(count: usize) -> Duration {
@@ -252,6 +277,7 @@ impl SharedGateway {
             proxies: Arc::clone(&gateway.proxies),
             inventory: Arc::clone(&gateway.inventory),
             tenants,
+            tokens: Arc::default(),
             started: Instant::now(),
             ending: watch::Sender::new(false),
             under_way: Arc::default(),
@@ -322,7 +348,7 @@ impl SharedGateway {
                 let stopped = stopped.clone();
                 sessions.spawn(async move {
                     let uid = tenant.uid();
-                    let ended = shared.attend(socket, pid, tenant, stopped).await;
+                    let ended = shared.attend(socket, pid, (tenant, None), stopped).await;
                     // How it ends is in the record, and the launcher's to say.
                     if let Some(closing) = ended.err().and_then(|error| error.stranger()) {
                         shared.tenants.bar(uid, closing, Instant::now());
@@ -340,7 +366,7 @@ impl SharedGateway {
         &self,
         socket: OwnedFd,
         pid: u32,
-        tenant: Tenant,
+        (tenant, token): (Tenant, Option<TokenFrame>),
         mut stopped: watch::Receiver<()>,
     ) -> Result<(), ControlError> {
         let control = Arc::new(ControlSocket::new(socket)?);
@@ -367,19 +393,23 @@ impl SharedGateway {
             ending: self.ending.subscribe(),
         };
         session.tasks().spawn(following.follow());
+        let token = token.map(|token| self.tokens.enter(token, &session));
         let bytes_max = limits::SHARED_POLICY_BYTES_MAX;
         let hearing = SessionHearing::new(&control, changes, bytes_max);
         let result = tokio::select! {
             result = hearing.run(&session, &mut buffer) => result,
+            () = tokens::over(token.as_ref()) => {
+                end(&session, "token expired").await;
+                return Ok(());
+            }
             _ = stopped.changed() => {
                 // What was finished just now is still on its way to the command.
                 session.drain().await;
-                session.close().await;
-                let event = Event::new(Kind::Finish, Outcome::Note, "").detail("gateway ended");
-                session.recorder().record(&event).ok();
+                end(&session, "gateway ended").await;
                 return Ok(());
             }
         };
+        drop(token);
         session.close().await;
         if let Err(error) = &result {
             let detail = crate::chain(error);

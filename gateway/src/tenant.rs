@@ -15,8 +15,10 @@ use crate::limits;
 use crate::lock;
 
 mod capacity;
+mod usage;
 
 pub(crate) use capacity::Capacity;
+pub(crate) use usage::Share;
 
 /// What one account has taken.
 #[derive(Debug)]
@@ -27,6 +29,15 @@ struct Account {
     turn: Arc<Semaphore>,
 }
 
+/// Whose share something is taken of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum AccountKey {
+    /// All launchers of a user.
+    User(u32),
+    /// The one sandbox of a token: whoever has it stands for nobody else.
+    Token(String),
+}
+
 /// Everybody who shares the gateway.
 #[derive(Debug)]
 pub(crate) struct GatewayTenants {
@@ -34,7 +45,7 @@ pub(crate) struct GatewayTenants {
     capacity: Capacity,
     sessions: Arc<Semaphore>,
     flows: Arc<Semaphore>,
-    accounts: Mutex<HashMap<u32, Arc<Account>>>,
+    accounts: Mutex<HashMap<AccountKey, Arc<Account>>>,
     barred: Mutex<HashMap<u32, Bar>>,
     count: AtomicU64,
 }
@@ -112,7 +123,16 @@ impl GatewayTenants {
         if let Some(left) = self.barred(uid, now) {
             return Err(Full::Barred(left));
         }
-        let account = self.account(uid)?;
+        self.seat(AccountKey::User(uid), uid)
+    }
+
+    /// Takes the sandbox of a token, which has a share of its own.
+    pub(crate) fn admit_token(&self, name: &str) -> Result<Tenant, Full> {
+        self.seat(AccountKey::Token(name.to_owned()), self.own_uid)
+    }
+
+    fn seat(&self, key: AccountKey, uid: u32) -> Result<Tenant, Full> {
+        let account = self.account(key)?;
         let seat = Arc::clone(&account.sessions)
             .try_acquire_owned()
             .map_err(|_| Full::Account(self.capacity.sessions_of_one))?;
@@ -166,10 +186,10 @@ impl GatewayTenants {
         barred.get_mut(&uid)?.left(now)
     }
 
-    fn account(&self, uid: u32) -> Result<Arc<Account>, Full> {
+    fn account(&self, key: AccountKey) -> Result<Arc<Account>, Full> {
         let share = self.capacity;
         let mut accounts = self.accounts.lock().map_err(|_| Full::All(0))?;
-        if let Some(account) = accounts.get(&uid) {
+        if let Some(account) = accounts.get(&key) {
             return Ok(Arc::clone(account));
         }
         // Accounts without a sandbox are forgotten, so there are never more
@@ -181,67 +201,8 @@ impl GatewayTenants {
             openings: Arc::new(Semaphore::new(limits::SHARED_OPENINGS_MAX)),
             turn: Arc::new(Semaphore::new(1)),
         });
-        accounts.insert(uid, Arc::clone(&account));
+        accounts.insert(key, Arc::clone(&account));
         Ok(account)
-    }
-}
-
-/// How much is in use of what there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Share {
-    pub(crate) used: usize,
-    pub(crate) limit: usize,
-}
-
-impl Share {
-    fn of(places: &Semaphore, limit: usize) -> Self {
-        let used = limit.saturating_sub(places.available_permits());
-        Self { used, limit }
-    }
-}
-
-/// What one account has in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AccountUsage {
-    pub(crate) uid: u32,
-    pub(crate) sessions: Share,
-    pub(crate) flows: Share,
-}
-
-impl GatewayTenants {
-    /// How much there is.
-    pub(crate) fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
-    /// Sandboxes at once.
-    pub(crate) fn sessions(&self) -> Share {
-        Share::of(&self.sessions, self.capacity.sessions)
-    }
-
-    /// Connections at once.
-    pub(crate) fn flows(&self) -> Share {
-        Share::of(&self.flows, self.capacity.flows)
-    }
-
-    /// Sandboxes that were ever taken.
-    pub(crate) fn taken(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    /// What each account with a sandbox has in use, those with most first.
-    pub(crate) fn accounts(&self) -> Vec<AccountUsage> {
-        let Ok(accounts) = self.accounts.lock() else {
-            return Vec::new();
-        };
-        let usage = accounts.iter().map(|(uid, account)| AccountUsage {
-            uid: *uid,
-            sessions: Share::of(&account.sessions, self.capacity.sessions_of_one),
-            flows: Share::of(&account.flows, self.capacity.flows_of_one),
-        });
-        let mut all: Vec<_> = usage.filter(|own| own.sessions.used > 0).collect();
-        all.sort_unstable_by_key(|own| (std::cmp::Reverse(own.sessions.used), own.uid));
-        all
     }
 }
 
@@ -408,6 +369,19 @@ mod tests {
         assert!(other.flow_slot().is_err());
         drop((slots, others));
         assert!(two.flow_slot().is_ok());
+    }
+
+    #[test]
+    fn a_token_takes_nothing_of_another_or_of_its_user() {
+        let tenants = tenants(16, 16);
+        let (one, two) = (
+            tenants.admit_token("a").unwrap(),
+            tenants.admit_token("b").unwrap(),
+        );
+        let own = tenants.admit(1, Instant::now()).unwrap();
+        let slots: Vec<_> = std::iter::from_fn(|| one.flow_slot().ok()).collect();
+        assert_eq!(slots.len(), 8);
+        assert!(two.flow_slot().is_ok() && own.flow_slot().is_ok());
     }
 
     #[test]

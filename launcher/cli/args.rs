@@ -15,6 +15,7 @@ use crate::manual::{Completions, Manual};
 use crate::policy::PolicyArguments;
 use crate::run_options::Run;
 use crate::runs::Named;
+use crate::token::TokenArguments;
 use crate::trust::Trust;
 use crate::up::Up;
 use crate::why_options::Why;
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Why(Box<Why>),
     /// Serve many runs with one gateway
     Gateway(Box<Gateway>),
+    /// Say which sandboxes a gateway's proxy serves
+    Token(TokenArguments),
     /// List your runs (root: everybody's)
     Ps,
     /// End a run and all its processes

@@ -1,15 +1,18 @@
 //! `outgate gateway`: options become a shared gateway in the foreground.
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use outgate_launcher::listener::{self, Audience};
+use outgate_launcher::proxied::ProxyOptions;
 use outgate_launcher::run::RunError;
 use outgate_launcher::service::ServiceManager;
 use outgate_launcher::share::{AdminPlace, ShareError, ShareOptions, SocketPlace, share};
 use outgate_launcher::sources::SourceCollector;
+use outgate_launcher::tokens::StoredToken;
 use outgate_launcher::voice::Voice;
 use outgate_launcher::{GatewaySetting, activation};
 use outgate_policy::{PolicyOption, Source, SourceKind};
@@ -24,6 +27,7 @@ use crate::policy_options::{KeyOptions, surroundings};
 use crate::report;
 use crate::rotation::RotationOptions;
 use crate::run_options::MonitorReach;
+use crate::token;
 use crate::upstream;
 
 /// Serve many runs with one gateway
@@ -35,6 +39,16 @@ pub(crate) struct Gateway {
     /// Make the socket there; without it, systemd's (LISTEN_FDS)
     #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Option<PathBuf>,
+    /// Be a proxy at ADDR:PORT, for clients that show a token (`outgate token`): HTTP, CONNECT
+    /// and SOCKS5
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Let --proxy listen for other hosts: tokens and http:// cross the network unencrypted
+    #[arg(long, requires = "proxy")]
+    pub(crate) proxy_plaintext: bool,
+    /// Where the tokens are [default: tokens in the state directory]
+    #[arg(long, value_name = "DIR", requires = "proxy")]
+    pub(crate) tokens: Option<PathBuf>,
     /// Let members of this group connect, not only you
     #[arg(long, value_name = "GROUP", conflicts_with = "everybody")]
     pub(crate) group: Option<String>,
@@ -102,6 +116,7 @@ Examples:
   outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
   outgate gateway --listen /run/outgate/gate -p site.toml --audit /var/log/outgate \
           --audit-rotate 100M --audit-rotate 1d --audit-keep-days 30
+  outgate gateway --proxy 127.0.0.1:3128 --ca ~/ca -p site.toml   for containers; see `token`
 
 What a run may do is what both its own policy and the gateway's allow; a run without
 network rules of its own gets the gateway's. Paths, environment and limits are the run's.
@@ -154,11 +169,16 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     if let Err(message) = upstream::check(upstream_proxy.as_deref(), upstream::Network::Own) {
         return report::wrong(&message);
     }
+    let proxy = match proxy(arguments) {
+        Ok(proxy) => proxy,
+        Err(message) => return report::wrong(&message),
+    };
     let options = ShareOptions {
         place,
         admin,
         ending_time: arguments.limits.ending_time(),
         service,
+        proxy,
         sources,
         settings,
         upstream_proxy,
@@ -218,8 +238,11 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
     Ok(collector.finish())
 }
 
-/// Where launchers connect, and where it says how it is: made, or inherited.
-fn places(arguments: &Gateway, directory: &Path) -> Result<(SocketPlace, AdminPlace), String> {
+/// Where launchers connect, if anywhere, and where it says how it is: made, or inherited.
+fn places(
+    arguments: &Gateway,
+    directory: &Path,
+) -> Result<(Option<SocketPlace>, AdminPlace), String> {
     let audience = match (&arguments.group, arguments.everybody) {
         (Some(group), _) => Audience::Group(accounts::group(group)?),
         (None, true) => Audience::Everybody,
@@ -233,12 +256,18 @@ fn places(arguments: &Gateway, directory: &Path) -> Result<(SocketPlace, AdminPl
     if let Some(path) = &arguments.listen {
         let path = directory.join(path);
         let admin = named.unwrap_or_else(|| beside(&path));
-        return Ok((SocketPlace::Path(path, audience), admin));
+        return Ok((Some(SocketPlace::Path(path, audience)), admin));
     }
     let variable = |name| std::env::var(name).ok();
     let ours = variable("LISTEN_PID").as_deref() == Some(&std::process::id().to_string());
+    if !ours && arguments.proxy.is_some() {
+        return Ok((None, named.unwrap_or(AdminPlace::None)));
+    }
     if !ours {
-        return Err("`--listen SOCKET` is missing, and no socket was inherited".to_owned());
+        return Err(
+            "`--listen SOCKET` and `--proxy ADDR` are missing, and no socket was inherited"
+                .to_owned(),
+        );
     }
     if audience != Audience::Owner {
         return Err("whoever made the inherited socket says who may connect".to_owned());
@@ -256,7 +285,7 @@ fn places(arguments: &Gateway, directory: &Path) -> Result<(SocketPlace, AdminPl
         (None, None) => AdminPlace::None,
     };
     let socket = listener::take_inherited(passed.runs)?;
-    Ok((SocketPlace::Inherited(socket), admin))
+    Ok((Some(SocketPlace::Inherited(socket)), admin))
 }
 
 /// The admin socket beside the other, where its name is short enough (unix(7)).
@@ -284,6 +313,43 @@ fn manager() -> Result<ServiceManager, String> {
         .map(Duration::from_micros);
     ServiceManager::at(&socket, watchdog)
         .map_err(|error| format!("NOTIFY_SOCKET={}: {error}", socket.to_string_lossy()))
+}
+
+/// The explicit proxy, bound before the gateway confines itself.
+fn proxy(arguments: &Gateway) -> Result<Option<ProxyOptions<'static>>, String> {
+    let Some(address) = arguments.proxy else {
+        return Ok(None);
+    };
+    if !address.ip().to_canonical().is_loopback() {
+        if !arguments.proxy_plaintext {
+            return Err(format!(
+                "`--proxy {address}` would listen for other hosts, whose tokens and http:// \
+                 requests cross the network unencrypted; say --proxy-plaintext if that network \
+                 is yours alone, as one between containers is"
+            ));
+        }
+        report::warning(&format!(
+            "the proxy at {address} is not encrypted: tokens and http:// requests cross the \
+             network in the clear"
+        ));
+    }
+    let listener =
+        TcpListener::bind(address).map_err(|error| format!("`--proxy {address}`: {error}"))?;
+    Ok(Some(ProxyOptions {
+        listener,
+        tokens: token::directory(arguments.tokens.as_deref())?,
+        read: Box::new(token_policy),
+    }))
+}
+
+/// The policy of a token's sandbox, below the gateway's: its file, or nothing of its own.
+fn token_policy(token: &StoredToken) -> Result<Vec<Source>, String> {
+    let mut collector = SourceCollector::new(surroundings());
+    if let Some(path) = &token.policy {
+        let read = collector.file(path);
+        read.map_err(|error| report::chain(&error))?;
+    }
+    Ok(collector.finish())
 }
 
 /// Where records go: the option, or the state directory.

@@ -44,6 +44,7 @@ mod schema;
 mod show;
 mod suggested;
 mod targets;
+mod token;
 mod trust;
 mod trusted;
 mod up;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         args::Command::Revoke(options) => grants::revoke(&options),
         args::Command::Reload(named) => grants::reload(&named),
         args::Command::Gateway(options) => gateway::gateway(&options),
+        args::Command::Token(options) => token::token(&options),
         args::Command::Leftovers(options) => leftovers::leftovers(&options),
         args::Command::Ca(options) => ca::ca(&options.command),
         args::Command::Policy(options) => policy::policy(&options),

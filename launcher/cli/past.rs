@@ -77,7 +77,7 @@ impl Past {
         let outcome = match record.verdict {
             Outcome::Note => return Self::Other,
             // Nothing leaves by it: what is sent in it is decided by itself.
-            Outcome::Allow if kind == Kind::Connect && record.detail() == "gateway" => {
+            Outcome::Allow if kind == Kind::Connect && record.is_looked_into() => {
                 return Self::Other;
             }
             // What a run that monitors let through is a denial of its rules.

@@ -45,6 +45,9 @@ pub(crate) fn ps() -> ExitCode {
     for run in &runs {
         report::line(&row(run));
     }
+    for line in crate::token::of_ps() {
+        report::line(&line);
+    }
     ExitCode::SUCCESS
 }
 
@@ -73,6 +76,11 @@ fn age(started: u64) -> String {
         .unwrap_or(Duration::ZERO)
         .as_secs()
         .saturating_sub(started);
+    age_of(seconds)
+}
+
+/// So many seconds, in the two largest units.
+pub(crate) fn age_of(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),

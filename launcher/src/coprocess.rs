@@ -1,5 +1,5 @@
 //! Starts the gateway's program beside the command, with one end of a socket pair.
-//! Says nothing on it and waits for nothing.
+//! Says nothing on it, and hears one frame at a time.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
+use outgate_handoff::{FRAME_BYTES_MAX, ToLauncher};
 
 /// Starts a gateway for this run alone.
 pub(crate) fn start_private(
@@ -50,4 +52,16 @@ pub(crate) fn start_program(
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC);
     Ok(socketpair(AddressFamily::Unix, kind, None, flags)?)
+}
+
+/// The next frame on such a connection within this time; `None` when none comes.
+pub(crate) fn receive(socket: &OwnedFd, wait: PollTimeout) -> Option<ToLauncher> {
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    if poll(&mut polled, wait) != Ok(1) {
+        return None;
+    }
+    let mut bytes = vec![0; FRAME_BYTES_MAX];
+    let count = recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT).ok()?;
+    bytes.truncate(count);
+    ToLauncher::decode(&bytes).ok()
 }

@@ -52,15 +52,31 @@ pub struct Opening {
     pub begin: BeginFrame,
 }
 
-/// The frames of an opening, in order.
-pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
-    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
+/// The frames that open a session under no gateway of its own, in order.
+pub(crate) fn session_frames(
+    sandbox: &str,
+    sources: &[Source],
+    begin: &BeginFrame,
+) -> io::Result<Vec<Vec<u8>>> {
+    let mut frames = vec![hello(sandbox)?];
+    frames.extend(policy_frames(sources, begin)?);
+    Ok(frames)
+}
+
+fn hello(sandbox: &str) -> io::Result<Vec<u8>> {
     let hello = ToGateway::Hello(HelloFrame {
         protocol: PROTOCOL,
         build: BUILD.to_owned(),
-        sandbox: opening.sandbox.clone(),
+        sandbox: sandbox.to_owned(),
         pid: std::process::id(),
     });
+    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
+    hello.encode().map_err(invalid)
+}
+
+/// The frames of an opening, in order.
+pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
+    let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidInput, error);
     let mut frames = Vec::new();
     if let GatewayPlace::Private { settings, .. } = &opening.whose {
         for setting in settings.iter().chain([&GatewaySetting::End]) {
@@ -68,7 +84,7 @@ pub(crate) fn opening_frames(opening: &Opening) -> io::Result<Vec<Vec<u8>>> {
             frames.push(frame.encode().map_err(invalid)?);
         }
     }
-    frames.push(hello.encode().map_err(invalid)?);
+    frames.push(hello(&opening.sandbox)?);
     for frame in end_frames(&opening.ends) {
         frames.push(frame.encode().map_err(invalid)?);
     }

@@ -2,8 +2,6 @@
 //! the gateway's program beside it, brings it its policy, again when a signal
 //! says so, and removes the socket however the gateway ends. Serves nobody.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
@@ -12,8 +10,9 @@ use outgate_handoff::{BeginFrame, GatewaySetting};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
 use crate::enforced::refuse_unenforced;
-use crate::listener::{Audience, ListenError, NamedListener};
+use crate::listener::ListenError;
 use crate::opening::{GatewayPlace, Opening};
+use crate::proxied::{Look, ProxiedSandboxes, ProxyOptions};
 use crate::reread::Read;
 use crate::run::{gateway_program, upstream_variables};
 use crate::secrets::{GuardedSecrets, SecretError};
@@ -22,45 +21,20 @@ use crate::source_text::PolicyTextError;
 use crate::sources::check_total;
 use crate::voice::Voice;
 
+mod doors;
 mod front;
 
+pub use doors::{AdminPlace, SocketPlace};
+use doors::{Doors, named};
 use front::Front;
-
-/// Where the socket comes from.
-#[derive(Debug)]
-pub enum SocketPlace {
-    /// Made at this absolute path.
-    Path(PathBuf, Audience),
-    /// Inherited from whoever started us.
-    Inherited(OwnedFd),
-}
-
-/// Where the gateway says how it is.
-#[derive(Debug)]
-pub enum AdminPlace {
-    /// Nowhere.
-    None,
-    /// On a Unix socket at this absolute path.
-    Path(PathBuf),
-    /// On a Unix socket inherited from whoever started us.
-    Inherited(OwnedFd),
-}
-
-impl AdminPlace {
-    fn listener(self) -> Result<Option<NamedListener>, ListenError> {
-        Ok(match self {
-            Self::None => None,
-            Self::Path(path) => Some(NamedListener::make_admin(&path)?),
-            Self::Inherited(socket) => Some(NamedListener::inherited(socket)),
-        })
-    }
-}
 
 /// What to share and how.
 #[derive(Debug)]
-pub struct ShareOptions {
-    /// Where runs find it.
-    pub place: SocketPlace,
+pub struct ShareOptions<'a> {
+    /// Where runs find it; nowhere where it is a proxy alone.
+    pub place: Option<SocketPlace>,
+    /// The explicit proxy, if there is to be one.
+    pub proxy: Option<ProxyOptions<'a>>,
     /// Where who runs it asks how it is.
     pub admin: AdminPlace,
     /// Time that what runs has once it is to end.
@@ -155,7 +129,7 @@ impl ShareError {
 /// # Errors
 /// [`ShareError`]; nothing is left behind then.
 pub fn share(
-    options: ShareOptions,
+    options: ShareOptions<'_>,
     read: Read<'_>,
     voice: &mut dyn Voice,
 ) -> Result<(), ShareError> {
@@ -183,17 +157,18 @@ pub fn share(
         source,
     })?;
     drop(outgate_sys::process::hide());
-    let (listener, shown) = match options.place {
-        SocketPlace::Path(path, audience) => (
-            NamedListener::make(&path, audience)?,
-            path.display().to_string(),
-        ),
-        SocketPlace::Inherited(socket) => (
-            NamedListener::inherited(socket),
-            "the inherited socket".to_owned(),
-        ),
+    let begin = BeginFrame {
+        home: options.home,
+        working_directory: options.working_directory,
+        private_directory: String::new(),
+        command: "gateway".to_owned(),
+        ask_seconds: 0,
     };
-    let admin = options.admin.listener()?;
+    let mut doors = Doors {
+        runs: options.place.map(named).transpose()?,
+        admin: options.admin.listener()?,
+        proxied: proxied(options.proxy, &begin)?,
+    };
     let mut law = Law {
         policy,
         context,
@@ -210,24 +185,42 @@ pub fn share(
         sandbox: "gateway".to_owned(),
         sources: options.sources,
         ends: Vec::new(),
-        begin: BeginFrame {
-            home: options.home,
-            working_directory: options.working_directory,
-            private_directory: String::new(),
-            command: "gateway".to_owned(),
-            ask_seconds: 0,
-        },
+        begin,
     };
-    let listeners = (&listener, admin.as_ref());
-    let mut front = Front::start(&opening, listeners, options.ending_time)?;
+    let mut front = Front::start(&opening, &doors, options.ending_time)?;
     let record = front.ready()?;
+    if let Some(proxied) = &mut doors.proxied {
+        proxied.look(Look::Tokens, front.socket(), voice);
+    }
     voice.say(&format!(
-        "outgate: the gateway listens at {shown} ({rules} rules; record: {record})"
+        "outgate: the gateway listens at {} ({rules} rules; record: {record})",
+        doors.shown()
     ));
     options.service.ready(&law.words());
-    let ended = front.attend((&signals, &options.service), &mut law, voice);
-    drop((listener, admin));
+    let told = (&signals, &options.service);
+    let ended = front.attend(told, &mut law, (&mut doors.proxied, voice));
+    drop(doors);
     ended
+}
+
+/// The sandboxes of the explicit proxy, if there is to be one.
+fn proxied<'a>(
+    options: Option<ProxyOptions<'a>>,
+    begin: &BeginFrame,
+) -> Result<Option<ProxiedSandboxes<'a>>, ShareError> {
+    let Some(options) = options else {
+        return Ok(None);
+    };
+    let begin = BeginFrame {
+        command: "proxy".to_owned(),
+        ..begin.clone()
+    };
+    let sandboxes = ProxiedSandboxes::new(options, begin);
+    let sandboxes = sandboxes.map_err(|source| ShareError::Machine {
+        what: "the tokens of the proxy",
+        source,
+    })?;
+    Ok(Some(sandboxes))
 }
 
 fn signals() -> std::io::Result<SignalFd> {

@@ -3,7 +3,8 @@
 
 use crate::frame::{
     Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, OpenQuestion,
-    Parent, ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher, number_of, source_kind,
+    Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES, ToGateway, ToLauncher,
+    TokenFrame, number_of, source_kind,
 };
 use crate::settings::GatewaySetting;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
@@ -196,6 +197,12 @@ impl ToGateway {
                 w.bytes("place", place.as_bytes(), NAME_BYTES_MAX);
                 w.u64(*left_ms);
             }
+            Self::Token(token) => {
+                w = FrameWriter::new(14, 0);
+                w.bytes("name", token.name.as_bytes(), NAME_BYTES_MAX);
+                w.bytes("digest", &token.digest, TOKEN_DIGEST_BYTES);
+                w.u64(token.left_ms.unwrap_or(u64::MAX));
+            }
             Self::Change(id, what) => {
                 w = FrameWriter::new(10, *id);
                 w.bytes("what", what.as_bytes(), LINE_BYTES_MAX);
@@ -265,6 +272,14 @@ impl ToGateway {
                 left_ms: r.u64("left_ms")?,
             },
             13 => Self::Ping(id),
+            14 => Self::Token(TokenFrame {
+                name: r.text("name", NAME_BYTES_MAX)?,
+                digest: r
+                    .bytes("digest", TOKEN_DIGEST_BYTES)?
+                    .try_into()
+                    .map_err(|_| FrameError::Value { field: "digest" })?,
+                left_ms: Some(r.u64("left_ms")?).filter(|left| *left != u64::MAX),
+            }),
             kind => return Err(FrameError::Kind { kind }),
         };
         r.end()?;

@@ -62,6 +62,20 @@ pub struct HelloFrame {
     pub pid: u32,
 }
 
+/// By what a client of the explicit proxy shows which sandbox it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenFrame {
+    /// The name of the sandbox: user of the credentials.
+    pub name: String,
+    /// SHA-256 of the token, which is kept nowhere.
+    pub digest: [u8; TOKEN_DIGEST_BYTES],
+    /// Milliseconds that it is good for from now on; `None`: until it is revoked.
+    pub left_ms: Option<u64>,
+}
+
+/// Bytes of the hash of a token (SHA-256).
+pub const TOKEN_DIGEST_BYTES: usize = 32;
+
 /// A chunk of one piece of policy text. Chunks of a piece come in order;
 /// the first chunk of the next index ends the piece before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -266,6 +280,9 @@ pub enum ToGateway {
     Change(u64, String),
     /// What became of the question of this id.
     Settled(u64, Settlement),
+    /// The credentials of a sandbox at the explicit proxy, with one descriptor: the socket on
+    /// which its session is opened. Only whoever opens a shared gateway sends that.
+    Token(TokenFrame),
     /// After the text of a granted rule: how long it holds from now on. The gateway ends it
     /// by itself.
     Until {

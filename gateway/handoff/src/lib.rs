@@ -21,7 +21,8 @@ mod wire;
 
 pub use frame::{
     Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, LISTEN_RULE,
-    OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, ToGateway, ToLauncher,
+    OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES, ToGateway,
+    ToLauncher, TokenFrame,
 };
 pub use limits::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, DESCRIPTORS_MAX, FRAME_BYTES_MAX, GRANT_BYTES_MAX,
@@ -35,7 +36,7 @@ pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 10;
+pub const PROTOCOL: u16 = 11;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;

@@ -8,7 +8,7 @@ use outgate_handoff::{
     ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
     FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX, NAME_BYTES_MAX,
     PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, RecordRotation, SOURCE_CHUNK_BYTES_MAX,
-    ShareLimit, SourceFrame, ToGateway, ToLauncher,
+    ShareLimit, SourceFrame, ToGateway, ToLauncher, TokenFrame,
 };
 use outgate_policy::{NamedSecret, PolicyOption, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
@@ -167,6 +167,13 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
         (question(), process())
             .prop_map(|(question, process)| ToGateway::Flow(FlowFrame { question, process })),
         Just(ToGateway::Stub),
+        (text(), any::<[u8; 32]>(), proptest::option::of(0..u64::MAX)).prop_map(
+            |(name, digest, left_ms)| ToGateway::Token(TokenFrame {
+                name,
+                digest,
+                left_ms
+            }),
+        ),
         setting().prop_map(ToGateway::Setting),
         any::<u8>().prop_map(|status| ToGateway::Finish { status }),
         any::<u64>().prop_map(ToGateway::Ping),

@@ -26,6 +26,14 @@ impl<P: Clone> Record<'_, P> {
         self.detail.as_deref().unwrap_or_default()
     }
 
+    /// Whether it is a connection that the gateway looks into, by whichever way it came: what
+    /// is in it is told by itself.
+    pub fn is_looked_into(&self) -> bool {
+        let detail = self.detail();
+        let rest = detail.strip_prefix("gateway");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("; "))
+    }
+
     /// The addresses that the name was pinned to.
     pub fn pin(&self) -> &str {
         self.pin.as_deref().unwrap_or_default()
@@ -89,7 +97,7 @@ impl<P: Clone> Record<'_, P> {
 
     /// The same of what counts by itself: a connection is told by what is in it.
     pub fn is_let_through(&self) -> bool {
-        self.is_monitored() && self.detail() != "gateway"
+        self.is_monitored() && !self.is_looked_into()
     }
 
     /// The program that asked, without the way to it.

@@ -140,6 +140,8 @@ words! {
         Ech = "ech",
         /// The session of a shared gateway is over.
         Ended = "ended",
+        /// Who asks of the explicit proxy did not show whose sandbox it is.
+        Identity = "identity",
         /// More at once than the gateway serves.
         Limit = "limit",
         /// The request went through outgate too often.

@@ -90,6 +90,7 @@ impl<'c> SessionHearing<'c> {
             | ToGateway::Ask(..)
             | ToGateway::Leftover { .. }
             | ToGateway::Ping(_)
+            | ToGateway::Token(_)
             | ToGateway::Finish { .. } => 0,
         };
         expect_descriptors(&received, expected)?;
@@ -136,6 +137,11 @@ impl<'c> SessionHearing<'c> {
             | ToGateway::Ping(_) => {
                 return Err(ControlError::Order {
                     what: "a second opening",
+                });
+            }
+            ToGateway::Token(_) => {
+                return Err(ControlError::Order {
+                    what: "credentials that only a gateway's front brings",
                 });
             }
         }

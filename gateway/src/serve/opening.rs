@@ -56,6 +56,7 @@ impl SessionOpening {
                 | ToGateway::Flow(_)
                 | ToGateway::Stub
                 | ToGateway::Ping(_)
+                | ToGateway::Token(_)
                 | ToGateway::Leftover { .. }
                 | ToGateway::Finish { .. } => {
                     return Err(ControlError::Order {

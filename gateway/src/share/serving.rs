@@ -69,7 +69,7 @@ impl Serving {
     /// has had its time, or the front says it again.
     pub(super) async fn serve(
         &mut self,
-        listener: &UnixListener,
+        listener: Option<&UnixListener>,
         buffer: &mut Vec<u8>,
     ) -> Result<LastWord, ControlError> {
         let mut texts = PolicyTexts::default();
@@ -82,7 +82,7 @@ impl Serving {
                     Err(_) => sleep(limits::ACCEPT_PAUSE).await,
                 },
                 received = self.control.receive(buffer) => {
-                    let next = next(&self.shared, &self.control, received?, &mut texts).await?;
+                    let next = self.next(received?, &mut texts).await?;
                     match (next, end) {
                         (NextStep::GoOn, _) => {}
                         (NextStep::WindDown, None) => {
@@ -98,28 +98,34 @@ impl Serving {
             }
         }
     }
-}
 
-async fn next(
-    shared: &SharedGateway,
-    control: &ControlSocket,
-    received: Option<ReceivedFrame>,
-    texts: &mut PolicyTexts,
-) -> Result<NextStep, ControlError> {
-    let Some(received) = received else {
-        return Ok(NextStep::End(LastWord::Gone));
-    };
-    match received.frame {
-        ToGateway::Source(piece) => texts.add(piece, POLICY_BYTES_MAX)?,
-        ToGateway::Begin(_) => {
-            let sources = std::mem::take(texts).finish()?.sources;
-            control.send(&shared.revise(sources).await).await?;
+    async fn next(
+        &mut self,
+        received: Option<ReceivedFrame>,
+        texts: &mut PolicyTexts,
+    ) -> Result<NextStep, ControlError> {
+        let Some(ReceivedFrame { frame, descriptors }) = received else {
+            return Ok(NextStep::End(LastWord::Gone));
+        };
+        match frame {
+            ToGateway::Source(piece) => texts.add(piece, POLICY_BYTES_MAX)?,
+            ToGateway::Begin(_) => {
+                let sources = std::mem::take(texts).finish()?.sources;
+                self.control
+                    .send(&self.shared.revise(sources).await)
+                    .await?;
+            }
+            ToGateway::Token(token) => {
+                let sessions = &mut self.sessions;
+                self.shared
+                    .take_token(token, descriptors, &self.stopped, sessions)?;
+            }
+            ToGateway::Ping(id) => self.control.send(&ToLauncher::Pong(id)).await?,
+            ToGateway::Finish { .. } => return Ok(NextStep::WindDown),
+            _ => return Ok(NextStep::End(LastWord::Gone)),
         }
-        ToGateway::Ping(id) => control.send(&ToLauncher::Pong(id)).await?,
-        ToGateway::Finish { .. } => return Ok(NextStep::WindDown),
-        _ => return Ok(NextStep::End(LastWord::Gone)),
+        Ok(NextStep::GoOn)
     }
-    Ok(NextStep::GoOn)
 }
 
 /// Returns once nothing is under way, or its time is over; never before it is to end.
@@ -131,8 +137,11 @@ async fn finished(shared: &SharedGateway, end: Option<WindingDown>) {
     timeout_at(end.latest, shared.under_way.none()).await.ok();
 }
 
-/// The next connection.
-async fn accept(listener: &UnixListener) -> io::Result<OwnedFd> {
+/// The next connection; never one where there is no listener.
+async fn accept(listener: Option<&UnixListener>) -> io::Result<OwnedFd> {
+    let Some(listener) = listener else {
+        return std::future::pending().await;
+    };
     let (socket, _) = listener.accept().await?;
     Ok(socket.into_std()?.into())
 }

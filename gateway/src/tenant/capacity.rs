@@ -33,7 +33,8 @@ impl Capacity {
         let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
         let sessions =
             (open_files / limits::DESCRIPTORS_PER_SEAT).clamp(2, limits::SHARED_SESSIONS_MAX);
-        let taken = reserved().saturating_add(sessions * limits::DESCRIPTORS_PER_SESSION);
+        let reserved = reserved(open_files);
+        let taken = reserved.saturating_add(sessions * limits::DESCRIPTORS_PER_SESSION);
         Self {
             stubs: limits::STUBS_MAX,
             idle_origins: limits::ORIGIN_IDLE_MAX,
@@ -108,10 +109,11 @@ impl Capacity {
         }
         let least = limits::DESCRIPTORS_PER_SESSION_LEAST;
         // Half for sandboxes, half for what they do.
-        let room = open_files.saturating_sub(reserved()) / 2;
+        let reserved = reserved(open_files);
+        let room = open_files.saturating_sub(reserved) / 2;
         let each = (room / self.sessions).min(limits::DESCRIPTORS_PER_SESSION);
         if each < least {
-            let needed = reserved().saturating_add(self.sessions.saturating_mul(2 * least));
+            let needed = reserved.saturating_add(self.sessions.saturating_mul(2 * least));
             return Err(format!(
                 "`{} {}` needs {needed} open files, and this process may have {open_files}; {}",
                 ShareLimit::Sandboxes.option(),
@@ -126,7 +128,7 @@ impl Capacity {
         };
         let spare = each.saturating_sub(limits::DESCRIPTORS_OF_SESSION + self.stubs);
         self.idle_origins = spare.min(limits::ORIGIN_IDLE_MAX);
-        let taken = reserved().saturating_add(self.sessions.saturating_mul(each));
+        let taken = reserved.saturating_add(self.sessions.saturating_mul(each));
         let halved = Self::halved(self.sessions, flows(open_files, taken));
         self.flows = halved.flows;
         self.flows_of_one = halved.flows_of_one;
@@ -163,8 +165,11 @@ impl Capacity {
 /// How a process gets more open files.
 const MORE_FILES: &str = "raise the hard limit (`ulimit -Hn`, or `LimitNOFILE=` in a systemd unit)";
 
-fn reserved() -> usize {
-    usize::try_from(limits::DESCRIPTORS_RESERVED).unwrap_or(0)
+/// Open files that are for neither: those of clients of the explicit proxy that have not said
+/// who they are among them.
+fn reserved(open_files: usize) -> usize {
+    let reserved = usize::try_from(limits::DESCRIPTORS_RESERVED).unwrap_or(0);
+    reserved.saturating_add(limits::PROXY_GREETINGS_MAX.min(open_files / 8))
 }
 
 /// Connections that what is left of the open files has room for.
@@ -177,9 +182,10 @@ fn flows(open_files: usize, taken: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn worst(capacity: &Capacity) -> u64 {
+    fn worst(capacity: &Capacity, open_files: u64) -> u64 {
         let each = limits::DESCRIPTORS_OF_SESSION + capacity.stubs + capacity.idle_origins;
-        u64::try_from(160 + capacity.sessions * each + capacity.flows * 6).unwrap()
+        let greetings = usize::try_from(open_files / 8).unwrap().min(128);
+        u64::try_from(160 + greetings + capacity.sessions * each + capacity.flows * 6).unwrap()
     }
 
     fn chosen(open_files: u64, limits: &[(ShareLimit, u32)]) -> Result<Capacity, String> {
@@ -191,14 +197,17 @@ mod tests {
         for open_files in [256_u64, 1024, 4096, 20_000, 65_536, u64::MAX] {
             let capacity = Capacity::of(open_files);
             assert!(
-                worst(&capacity) <= open_files.max(512),
+                worst(&capacity, open_files) <= open_files.max(512),
                 "{open_files}: {capacity:?}"
             );
             assert_eq!(chosen(open_files, &[]), Ok(capacity));
         }
         for sandboxes in [2, 100, 200, 500, 900] {
             let capacity = chosen(20_000, &[(ShareLimit::SandboxesPerUser, sandboxes)]).unwrap();
-            assert!(worst(&capacity) <= 20_000, "{sandboxes}: {capacity:?}");
+            assert!(
+                worst(&capacity, 20_000) <= 20_000,
+                "{sandboxes}: {capacity:?}"
+            );
             assert_eq!(
                 capacity.sessions_of_one,
                 usize::try_from(sandboxes).unwrap()

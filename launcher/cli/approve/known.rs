@@ -153,7 +153,7 @@ fn note(seen: &mut BTreeMap<String, Seen>, record: &Record<'_>) {
         // What rules deny, they did not allow, whoever let it through.
         Outcome::Allow if record.is_monitored() => own.denied = own.denied.saturating_add(1),
         // What is inside a connection that is looked into counts by itself.
-        Outcome::Allow if record.kind.as_str() == "connect" && record.detail() == "gateway" => {}
+        Outcome::Allow if record.kind.as_str() == "connect" && record.is_looked_into() => {}
         Outcome::Allow => own.allowed = own.allowed.saturating_add(1),
         Outcome::Deny => own.denied = own.denied.saturating_add(1),
         Outcome::Note => {}

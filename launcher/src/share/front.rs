@@ -1,20 +1,21 @@
 //! The running gateway, and the socket to it: brought its policy, asked whether it serves,
 //! and ended once what runs is finished. Judges nothing.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
-use nix::sys::socket::{MsgFlags, recv, send};
-use outgate_handoff::{BeginFrame, FRAME_BYTES_MAX, ToGateway, ToLauncher};
+use nix::sys::socket::{MsgFlags, send};
+use outgate_handoff::{BeginFrame, ToGateway, ToLauncher};
 
+use super::doors::Doors;
 use super::{Law, ShareError, SignalWish, wish};
-use crate::coprocess::start_program;
-use crate::listener::NamedListener;
+use crate::coprocess::{receive, start_program};
 use crate::opening::BUILD;
 use crate::opening::{GatewayPlace, Opening, opening_frames, policy_frames};
+use crate::proxied::{Look, ProxiedSandboxes};
 use crate::reread::{differences, reread};
 use crate::service::ServiceManager;
 use crate::voice::Voice;
@@ -66,6 +67,17 @@ impl Ending {
         };
         Some(at.saturating_duration_since(Instant::now()))
     }
+}
+
+/// Who has news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// Time is over.
+    Nobody,
+    /// The gateway, and perhaps others.
+    Gateway,
+    /// Signals, tokens or their sandboxes.
+    Others,
 }
 
 /// When the gateway is asked whether it serves.
@@ -147,7 +159,7 @@ impl Drop for Front {
 impl Front {
     pub(super) fn start(
         opening: &Opening,
-        (listener, admin): (&NamedListener, Option<&NamedListener>),
+        doors: &Doors<'_>,
         ending_time: Duration,
     ) -> Result<Self, ShareError> {
         let failed = |what| move |source| ShareError::Machine { what, source };
@@ -159,8 +171,13 @@ impl Front {
                 how: "it has no program".to_owned(),
             });
         };
-        let mut inherited = vec![("--listen-fd", listener.as_fd())];
-        inherited.extend(admin.map(|admin| ("--admin-fd", admin.as_fd())));
+        let runs = doors.runs.as_ref();
+        let runs = runs.map(|(listener, _)| ("--listen-fd", listener.as_fd()));
+        let proxy = doors.proxied.as_ref();
+        let proxy = proxy.map(|proxied| ("--proxy-fd", proxied.listener()));
+        let admin = doors.admin.as_ref();
+        let admin = admin.map(|listener| ("--admin-fd", listener.as_fd()));
+        let inherited: Vec<_> = runs.into_iter().chain(proxy).chain(admin).collect();
         let (socket, child) = start_program(program, &["share"], &inherited, variables)
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self {
@@ -175,6 +192,11 @@ impl Front {
             }
         }
         Ok(front)
+    }
+
+    /// The socket to it.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Waits until it serves; where its records go.
@@ -195,27 +217,18 @@ impl Front {
         }
     }
 
-    /// Waits for signals or for the gateway's end.
+    /// Waits for signals, for news of tokens or for the gateway's end.
     pub(super) fn attend(
         &mut self,
         (signals, service): (&SignalFd, &ServiceManager),
         law: &mut Law<'_>,
-        voice: &mut dyn Voice,
+        (proxied, voice): (&mut Option<ProxiedSandboxes<'_>>, &mut dyn Voice),
     ) -> Result<(), ShareError> {
         let mut ending = Ending::Not;
         let mut pulse = Pulse::new(service.pulse());
         loop {
-            let wait = [ending.left(), pulse.left()].into_iter().flatten().min();
-            let wait = wait.map_or(PollTimeout::NONE, |left| {
-                // Rounded up, so that what is waited for is there.
-                let left = left.as_millis().saturating_add(1);
-                PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX))
-            });
-            let mut sources = [
-                PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            ];
-            let Ok(ready) = poll(&mut sources, wait) else {
+            let left = [ending.left(), pulse.left()].into_iter().flatten().min();
+            let Some(ready) = self.wait(left, signals, proxied.as_ref()) else {
                 continue;
             };
             if let Some(id) = pulse.due() {
@@ -224,8 +237,11 @@ impl Front {
             if let Some(over) = self.check_end(&mut ending, voice) {
                 return over;
             }
-            if ready == 0 {
+            if ready == Ready::Nobody {
                 continue;
+            }
+            if let Some(proxied) = proxied {
+                proxied.hear(self.socket.as_fd(), voice);
             }
             if let Ok(Some(signal)) = signals.read_signal() {
                 match (wish(&signal, law.terminal), ending) {
@@ -237,10 +253,16 @@ impl Front {
                     (SignalWish::Reread, Ending::Not) => {
                         service.reloading();
                         self.revise(law, voice)?;
+                        if let Some(proxied) = proxied {
+                            proxied.look(Look::Policies, self.socket.as_fd(), voice);
+                        }
                         service.ready(&law.words());
                     }
                     (SignalWish::Reread, _) => {}
                 }
+                continue;
+            }
+            if ready == Ready::Others {
                 continue;
             }
             match self.receive(PollTimeout::ZERO) {
@@ -251,6 +273,34 @@ impl Front {
                 None => return Err(self.ended()),
             }
         }
+    }
+
+    /// Waits until somebody has news, within this time; `None` where that was interrupted.
+    fn wait(
+        &self,
+        left: Option<Duration>,
+        signals: &SignalFd,
+        proxied: Option<&ProxiedSandboxes<'_>>,
+    ) -> Option<Ready> {
+        let time = left.map_or(PollTimeout::NONE, |left| {
+            // Rounded up, so that what is waited for is there.
+            let left = left.as_millis().saturating_add(1);
+            PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX))
+        });
+        let others = proxied.map(ProxiedSandboxes::sources).unwrap_or_default();
+        let sources = [self.socket.as_fd(), signals.as_fd()];
+        let mut sources: Vec<PollFd<'_>> = sources
+            .into_iter()
+            .chain(others)
+            .map(|source| PollFd::new(source, PollFlags::POLLIN))
+            .collect();
+        let count = poll(&mut sources, time).ok()?;
+        let gateway = sources.first().and_then(PollFd::any);
+        Some(match (count, gateway) {
+            (0, _) => Ready::Nobody,
+            (_, Some(true)) => Ready::Gateway,
+            _ => Ready::Others,
+        })
     }
 
     /// Tells who waits that what runs is finished first; the end, if it does not come.
@@ -341,14 +391,7 @@ impl Front {
 
     /// The next frame within this time; `None` when none comes.
     fn receive(&mut self, wait: PollTimeout) -> Option<ToLauncher> {
-        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, wait) != Ok(1) {
-            return None;
-        }
-        let mut bytes = vec![0; FRAME_BYTES_MAX];
-        let count = recv(self.socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT).ok()?;
-        bytes.truncate(count);
-        ToLauncher::decode(&bytes).ok()
+        receive(&self.socket, wait)
     }
 
     fn ended(&mut self) -> ShareError {

@@ -74,6 +74,8 @@ fn load(page: &mut MetricPage, shared: &SharedGateway) {
     );
     let users = wide(tenants.accounts().len());
     page.gauge("users", "Users with a sandbox.", users);
+    let tokens = wide(tenants.tokens());
+    page.gauge("tokens", "Tokens with a sandbox.", tokens);
     page.begin(
         "sandboxes_refused_total",
         "counter",

@@ -40,6 +40,7 @@ pub(super) fn json(shared: &SharedGateway, readiness: Readiness) -> String {
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "policy": { "generation": shared.generation(), "rules": shared.rules() },
         "sandboxes": limited(tenants.sessions(), ShareLimit::Sandboxes),
+        "tokens": tenants.tokens(),
         "sandboxes_total": tenants.taken(),
         "sandboxes_per_user": {
             "limit": capacity.sessions_of_one, "option": ShareLimit::SandboxesPerUser.option(),

@@ -178,9 +178,7 @@ impl Found {
         let (why, counted) = match (record.kind.as_str(), record.verdict) {
             ("tunnel", Outcome::Allow) => (Why::Unopened, Counted::Yes),
             ("unix", Outcome::Allow) => (Why::Unix, Counted::Yes),
-            ("connect", Outcome::Allow)
-                if record.detail() != "gateway" && !record.is_monitored() =>
-            {
+            ("connect", Outcome::Allow) if !record.is_looked_into() && !record.is_monitored() => {
                 (Why::Direct, Counted::No)
             }
             ("flow", _) => {

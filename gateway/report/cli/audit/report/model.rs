@@ -156,7 +156,7 @@ impl Default for Model {
 /// before a connection is asked again by what is in it.
 fn judged(record: &Record) -> Option<Outcome> {
     match (record.kind.as_str(), record.verdict) {
-        ("connect", Outcome::Allow) if record.detail() == "gateway" => None,
+        ("connect", Outcome::Allow) if record.is_looked_into() => None,
         ("connect", Outcome::Allow) if record.is_monitored() => None,
         // Nothing leaves by listening.
         (_, Outcome::Note) | ("listen", Outcome::Allow) => None,

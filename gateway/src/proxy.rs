@@ -1,0 +1,286 @@
+//! The explicit proxy: TCP connections of clients that no launcher holds, in containers,
+//! virtual machines and on other hosts. Who asks is what credentials say; what for becomes
+//! one destination and one flow like any other. Decides nothing itself, and hears nobody for
+//! long who has not said who it is.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use outgate_handoff::ProcessFacts;
+use outgate_policy::Host;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::accept;
+use crate::ask::{self, ConnectionCourse};
+use crate::audit::{Event, Kind, Outcome};
+use crate::caller::Caller;
+use crate::destination::{Destination, Party};
+use crate::http1::RequestsCarried;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::session::{FlowSlot, Session};
+
+mod head;
+mod http;
+mod socks;
+mod tokens;
+
+pub(crate) use tokens::{TokenInForce, TokenRegistry};
+
+/// The first byte of a SOCKS connection, by version (RFC 1928 3).
+const SOCKS5: u8 = 5;
+/// The same of the version before, which knows no credentials.
+const SOCKS4: u8 = 4;
+
+/// A listener, and who may come in by it.
+pub(crate) struct ExplicitProxy {
+    listener: TcpListener,
+    tokens: Arc<TokenRegistry>,
+    lobby: Arc<Lobby>,
+}
+
+impl ExplicitProxy {
+    /// Takes over a socket that listens already.
+    ///
+    /// # Errors
+    /// It cannot be driven.
+    pub(crate) fn new(listener: OwnedFd, tokens: &Arc<TokenRegistry>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener: TcpListener::from_std(listener)?,
+            tokens: Arc::clone(tokens),
+            lobby: Arc::new(Lobby::new(limits::PROXY_GREETINGS_MAX)),
+        })
+    }
+
+    /// Serves until `stopped` changes or is gone.
+    pub(crate) async fn serve(self, mut stopped: watch::Receiver<()>) {
+        let mut greetings = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, from)) => {
+                        // Over the limit it is closed: nobody knows for whom it came.
+                        if let Some(place) = self.lobby.enter(from.ip()) {
+                            let tokens = Arc::clone(&self.tokens);
+                            greetings.spawn(async move { greet(stream, from, &tokens, place).await });
+                        }
+                    }
+                    // Descriptors or memory are short: those who hold them let go.
+                    Err(_) => sleep(limits::ACCEPT_PAUSE).await,
+                },
+                Some(_) = greetings.join_next() => {}
+                _ = stopped.changed() => return,
+            }
+        }
+    }
+}
+
+/// Hears who asks for what, within a time, and hands the connection on or answers it.
+async fn greet(stream: TcpStream, from: SocketAddr, tokens: &TokenRegistry, place: LobbyPlace) {
+    stream.set_nodelay(true).ok();
+    let deadline = Instant::now() + limits::PROXY_GREETING_TIME;
+    let heard = async {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 0 {
+            return io::Result::Ok(());
+        }
+        match first {
+            [SOCKS5] => Box::pin(socks::serve(stream, from, tokens)).await,
+            [SOCKS4] => socks::refuse_version_4(stream).await,
+            _ => Box::pin(http::serve(stream, from, tokens)).await,
+        }
+    };
+    // A client that is gone, or was too slow, has nobody to be told.
+    drop(timeout_at(deadline, heard).await);
+    drop(place);
+}
+
+/// What a client asks for, and who it is: whatever it was asked with.
+struct ProxyAsk {
+    session: Arc<Session>,
+    caller: Caller,
+    slot: FlowSlot,
+}
+
+/// Why nothing comes of what was asked for.
+enum ProxyRefusal {
+    /// There are as many connections as may be.
+    Full,
+    /// It is denied.
+    Denied(Refusal),
+}
+
+impl ProxyAsk {
+    /// A place for a connection to this destination, asked for `how`.
+    fn new(session: Arc<Session>, destination: Destination) -> Option<Self> {
+        let slot = accept::slot(&session)?;
+        // Nothing is known of the process but that it has the credentials.
+        let caller = Caller::new(session.recorder(), ProcessFacts::default(), destination);
+        Some(Self {
+            session,
+            caller,
+            slot,
+        })
+    }
+
+    /// Decides whether there is to be a connection, as for a call that a launcher holds, and
+    /// records it with `how` it was asked for.
+    fn decide(&self, how: &str, explains: Explains) -> Result<(), Refusal> {
+        let (process, to) = (self.caller.process(), self.caller.destination());
+        let target = to.to_string();
+        let event = Event::new(Kind::Connect, Outcome::Allow, &target).process(process);
+        let course = ask::course(&self.session, process, to);
+        let event = match &course {
+            ConnectionCourse::Own | ConnectionCourse::Stub => return Ok(()),
+            ConnectionCourse::Inspect(permit) => match permit.denied() {
+                Some(_) => event.permit(permit).detail(&format!("gateway; {how}")),
+                None => event.detail(&format!("gateway; {how}")),
+            },
+            ConnectionCourse::Direct(_, permit) => event.rule(permit.rule()).detail(how),
+            ConnectionCourse::Explain(refusal) if explains == Explains::Inside => {
+                self.caller.refused(Kind::Connect, &target, refusal);
+                return Ok(());
+            }
+            ConnectionCourse::Explain(refusal) | ConnectionCourse::Deny(refusal) => {
+                self.caller.refuse(Kind::Connect, refusal);
+                return Err(self.session.recorder().shown(refusal));
+            }
+        };
+        let recorded = self.session.recorder().record(&event);
+        recorded.map_err(|_| Refusal::unrecorded(&target))
+    }
+
+    /// Serves what the client sends from here on.
+    fn tunnel(self, stream: TcpStream) {
+        accept::connected(&self.session, self.caller, stream, self.slot);
+    }
+
+    /// Serves the one request whose head was read.
+    fn request(self, (head, carries): (Vec<u8>, RequestsCarried), stream: TcpStream) {
+        let place = (self.slot, carries);
+        accept::requested(&self.session, self.caller, (head, stream), place);
+    }
+}
+
+/// Where a client hears why its destination is denied, if that can be said there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Explains {
+    /// In the answer to what it asked for.
+    Here,
+    /// In what it speaks afterwards.
+    Inside,
+}
+
+/// One destination for a host that a client named. An address is what it is to a launcher;
+/// a name stays one, which nobody has looked up.
+fn destination(session: &Session, host: Host, port: u16) -> Destination {
+    match host {
+        Host::Address(address) => session.destination(SocketAddr::new(address, port)),
+        // A spelling of the address (RFC 6761 6.3), which no client looks up here.
+        Host::Name(name) if name.as_str() == "localhost" => {
+            session.destination(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port))
+        }
+        Host::Name(name) => Destination {
+            party: Party::Name(name),
+            port,
+            address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
+        },
+    }
+}
+
+/// Those who have not said yet who they are: so many in all, and so many from one address.
+#[derive(Debug)]
+struct Lobby {
+    places: Arc<Semaphore>,
+    share: usize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A place there, given back when dropped.
+#[derive(Debug)]
+struct LobbyPlace {
+    lobby: Arc<Lobby>,
+    from: IpAddr,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Lobby {
+    fn new(places: usize) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(places)),
+            share: (places / 4).max(1),
+            by_address: Mutex::default(),
+        }
+    }
+
+    /// A place for a connection from there, if one is left.
+    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<LobbyPlace> {
+        let from = neighbourhood(from);
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        // Never more entries than places.
+        let mut by_address = self.by_address.lock().ok()?;
+        let taken = by_address.entry(from).or_default();
+        if *taken >= self.share {
+            return None;
+        }
+        *taken = taken.saturating_add(1);
+        Some(LobbyPlace {
+            lobby: Arc::clone(self),
+            from,
+            _place: place,
+        })
+    }
+}
+
+impl Drop for LobbyPlace {
+    fn drop(&mut self) {
+        if let Ok(mut by_address) = self.lobby.by_address.lock()
+            && let Some(taken) = by_address.get_mut(&self.from)
+        {
+            *taken = taken.saturating_sub(1);
+            if *taken == 0 {
+                by_address.remove(&self.from);
+            }
+        }
+    }
+}
+
+/// What counts as one address: who has one of IPv6 has all of its network (RFC 4291 2.5.4).
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    const HOST_BITS: u32 = 64;
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> HOST_BITS << HOST_BITS).into(),
+        four @ IpAddr::V4(_) => four,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_leaves_places_for_others() {
+        let lobby = Arc::new(Lobby::new(8));
+        let from = |text: &str| lobby.enter(text.parse().unwrap());
+        let taken = [from("192.0.2.1"), from("::ffff:192.0.2.1")];
+        assert!(taken.iter().all(Option::is_some));
+        assert!(from("192.0.2.1").is_none());
+        let others = [from("2001:db8::1"), from("2001:db8::2")];
+        assert!(others.iter().all(Option::is_some));
+        assert!(from("2001:db8:0:0:ffff::").is_none(), "the same network");
+        assert!(from("2001:db8:0:1::").is_some());
+        drop(taken);
+        assert!(from("192.0.2.1").is_some());
+        drop(others);
+        assert!(lobby.by_address.lock().unwrap().is_empty());
+        assert_eq!(lobby.places.available_permits(), 8);
+    }
+}
