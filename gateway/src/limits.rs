@@ -315,13 +315,6 @@ pub(crate) const SHARED_OPENINGS_MAX: usize = 8;
 /// some KiB each. A quarter of them from one address.
 pub(crate) const PROXY_GREETINGS_MAX: usize = 128;
 
-/// Time for a client of the explicit proxy to say who it is and what it wants: the other side
-/// of the world needs a second.
-pub(crate) const PROXY_GREETING_TIME: Duration = Duration::from_secs(10);
-
-/// Requests without good credentials on one connection: some clients try each way once.
-pub(crate) const PROXY_TRIES_MAX: usize = 4;
-
 /// Steps of ready tasks between two looks at the sockets. The runtime's own
 /// number is 61, which is long where one step may judge a hard policy.
 pub(crate) const SHARED_EVENT_INTERVAL: u32 = 1;
@@ -340,12 +333,6 @@ pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
 
 /// Time that one of them has, from its first byte to its last.
 pub(crate) const ADMIN_TIME: Duration = Duration::from_secs(5);
-
-/// Bytes of a request there: the least that the engine takes.
-pub(crate) const ADMIN_HEAD_BYTES_MAX: usize = 8 * 1024;
-
-/// Fields of a request there.
-pub(crate) const ADMIN_FIELDS_MAX: usize = 32;
 
 /// Users that the status lists.
 pub(crate) const ADMIN_USERS_MAX: usize = 100;

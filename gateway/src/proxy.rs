@@ -8,6 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outgate_handoff::ProcessFacts;
 use outgate_policy::Host;
@@ -37,6 +38,10 @@ pub(crate) use tokens::{TokenInForce, TokenRegistry};
 const SOCKS5: u8 = 5;
 /// The same of the version before, which knows no credentials.
 const SOCKS4: u8 = 4;
+
+/// Time for a client to say who it is and what it wants: the other side of the world needs a
+/// second.
+const GREETING_TIME: Duration = Duration::from_secs(10);
 
 /// A listener, and who may come in by it.
 pub(crate) struct ExplicitProxy {
@@ -86,7 +91,7 @@ impl ExplicitProxy {
 /// Hears who asks for what, within a time, and hands the connection on or answers it.
 async fn greet(stream: TcpStream, from: SocketAddr, tokens: &TokenRegistry, place: LobbyPlace) {
     stream.set_nodelay(true).ok();
-    let deadline = Instant::now() + limits::PROXY_GREETING_TIME;
+    let deadline = Instant::now() + GREETING_TIME;
     let heard = async {
         let mut first = [0];
         if stream.peek(&mut first).await? == 0 {

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         args::Command::Learn(options) => learn::learn(*options),
         args::Command::Lock(options) => lock::lock(*options),
         args::Command::Why(options) => why::why(&options),
-        args::Command::Ps => runs::ps(),
+        args::Command::Ps => runs::ps(&token::of_ps()),
         args::Command::Kill(named) => runs::kill(&named),
         args::Command::Inspect(named) => runs::inspect(&named),
         args::Command::Approve(options) => approve::approve(options),

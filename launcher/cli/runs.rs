@@ -32,8 +32,8 @@ const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of one line of it.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Lists the runs.
-pub(crate) fn ps() -> ExitCode {
+/// Lists the runs, and below them what else is a sandbox.
+pub(crate) fn ps(others: &[String]) -> ExitCode {
     let runs = match runs::list() {
         Ok(runs) => runs,
         Err(error) => return report::wrong(&format!("the runs of this machine: {error}")),
@@ -45,8 +45,8 @@ pub(crate) fn ps() -> ExitCode {
     for run in &runs {
         report::line(&row(run));
     }
-    for line in crate::token::of_ps() {
-        report::line(&line);
+    for line in others {
+        report::line(line);
     }
     ExitCode::SUCCESS
 }

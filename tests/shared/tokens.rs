@@ -7,8 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
 use outgate_harness::{Identity, eventually, lab_tests};
 
+use crate::admin::{admin, asked};
 use crate::proxied::{PROXY, Stage, authorization, dial};
 
 /// Longest wait for what comes at once.
@@ -38,6 +40,38 @@ fn get(url: &str, field: &str) -> String {
 }
 
 lab_tests! {
+    fn a_gateway_that_ends_finishes_what_came_by_the_proxy_and_takes_nothing_new(lab) {
+        let Some(stage) = Stage::start(lab, Identity::Own, &["--drain", "60s"]) else {
+            return;
+        };
+        let one = stage.make("one", &[]);
+        let mut stream = tunnel("one", &one);
+        assert!(echoes(&mut stream));
+        let status = |path| asked(&admin(&stage.gate), path).unwrap_or_default();
+        assert!(status("/status").contains("\"tokens\":1"), "{}", status("/status"));
+        stage.arrived();
+        kill(stage.gate.front(), Signal::SIGTERM).expect("it is there");
+        let ends = || status("/readyz").contains("ending");
+        assert!(eventually(SOON, ends), "{}", stage.gate.errors());
+        let knows = || stage.records().iter().any(|line| line.to_string().contains("gateway is ending"));
+        assert!(eventually(SOON, knows), "{}", stage.gate.errors());
+        let field = authorization("one", &one);
+        let connect = format!("CONNECT raw.example:7000 HTTP/1.1\r\n{field}\r\n");
+        for asked in [connect, get("http://host.example/x", &field)] {
+            let answer = stage.says(asked.as_bytes());
+            assert!(answer.contains("gateway is ending"), "{asked}: {answer}");
+        }
+        assert!(stage.token(&["create", "late"]).code == Some(0));
+        let told = || stage.gate.errors().contains("token `late` is not served: the gateway is ending");
+        assert!(eventually(SOON, told), "{}", stage.gate.errors());
+        assert_eq!(stage.arrived(), "");
+        assert!(echoes(&mut stream), "{}", stage.gate.errors());
+        drop(stream);
+        let gate = stage.gate.finish();
+        assert_eq!(gate.code, Some(0), "{gate}");
+        assert!(gate.stderr.contains("takes nothing new"), "{gate}");
+    }
+
     fn without_good_credentials_nothing_is_asked_for(lab) {
         let Some(stage) = Stage::start(lab, Identity::Own, &[]) else {
             return;

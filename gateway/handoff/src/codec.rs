@@ -127,6 +127,21 @@ pub(crate) fn read_open_question(r: &mut FrameReader<'_>) -> Result<OpenQuestion
     })
 }
 
+fn token_frame(token: &TokenFrame) -> FrameWriter {
+    let mut w = FrameWriter::new(14, 0);
+    w.bytes("name", token.name.as_bytes(), NAME_BYTES_MAX);
+    w.bytes("digest", &token.digest, TOKEN_DIGEST_BYTES);
+    w.u64(token.left_ms.unwrap_or(u64::MAX));
+    w
+}
+
+fn until_frame(place: &str, left_ms: u64) -> FrameWriter {
+    let mut w = FrameWriter::new(12, 0);
+    w.bytes("place", place.as_bytes(), NAME_BYTES_MAX);
+    w.u64(left_ms);
+    w
+}
+
 impl ToGateway {
     /// The frame's bytes.
     ///
@@ -192,17 +207,8 @@ impl ToGateway {
                     Settlement::Nobody => 3,
                 });
             }
-            Self::Until { place, left_ms } => {
-                w = FrameWriter::new(12, 0);
-                w.bytes("place", place.as_bytes(), NAME_BYTES_MAX);
-                w.u64(*left_ms);
-            }
-            Self::Token(token) => {
-                w = FrameWriter::new(14, 0);
-                w.bytes("name", token.name.as_bytes(), NAME_BYTES_MAX);
-                w.bytes("digest", &token.digest, TOKEN_DIGEST_BYTES);
-                w.u64(token.left_ms.unwrap_or(u64::MAX));
-            }
+            Self::Until { place, left_ms } => w = until_frame(place, *left_ms),
+            Self::Token(token) => w = token_frame(token),
             Self::Change(id, what) => {
                 w = FrameWriter::new(10, *id);
                 w.bytes("what", what.as_bytes(), LINE_BYTES_MAX);

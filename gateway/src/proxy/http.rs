@@ -20,12 +20,14 @@ use super::tokens::{Credentials, TokenRegistry};
 use super::{Explains, ProxyAsk, ProxyRefusal, destination};
 use crate::content::MessageContent;
 use crate::http1::RequestsCarried;
-use crate::limits;
 use crate::linger::close_lingering;
 use crate::malformed::Malformed;
 use crate::respond;
 use crate::session::Session;
 use crate::uri_authority::{UriAuthority, parse_authority};
+
+/// Requests without good credentials on one connection: some clients try each way once.
+const TRIES_MAX: usize = 4;
 
 /// What a tunnel begins with.
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
@@ -52,7 +54,7 @@ pub(super) async fn serve(
     from: SocketAddr,
     tokens: &TokenRegistry,
 ) -> io::Result<()> {
-    for _ in 0..limits::PROXY_TRIES_MAX {
+    for _ in 0..TRIES_MAX {
         let bytes = match head::read(&mut stream).await? {
             HeadRead::Head(bytes) => bytes,
             HeadRead::End => return Ok(()),

@@ -28,6 +28,11 @@ mod status;
 
 pub(crate) use process::OwnProcess;
 
+/// Bytes of a request: the least that the engine takes.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Fields of one.
+const FIELDS_MAX: usize = 32;
+
 /// Whether it takes work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readiness {
@@ -106,8 +111,8 @@ async fn connection(shared: &Arc<SharedGateway>, stream: UnixStream) {
     let served = http1::Builder::new()
         .keep_alive(false)
         .header_read_timeout(None)
-        .max_buf_size(limits::ADMIN_HEAD_BYTES_MAX)
-        .max_headers(limits::ADMIN_FIELDS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(FIELDS_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     // Who asked is gone, or asked for nothing that there is.
