@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected};
 use hyper::ext::ReasonPhrase;
 use outgate_record::Reason;
 use tokio::io::AsyncWriteExt as _;
@@ -275,7 +275,7 @@ async fn written(
     let (mut head, content) = answer.into_parts();
     // Of texts of our own only, which are there at once.
     let content = content.collect().await;
-    let content = content.map(|whole| whole.to_bytes()).unwrap_or_default();
+    let content = content.map(Collected::to_bytes).unwrap_or_default();
     let length = HeaderValue::from(content.len());
     head.headers.insert(header::CONTENT_LENGTH, length);
     let connection = match afterwards {

@@ -74,25 +74,7 @@ impl<'c> SessionHearing<'c> {
         received: ReceivedFrame,
         buffer: &mut Vec<u8>,
     ) -> Result<Hearing, ControlError> {
-        let expected = match &received.frame {
-            ToGateway::Flow(flow) => match flow.question {
-                CallQuestion::Connect { .. } | CallQuestion::Listen { .. } => 1,
-                CallQuestion::Unix { .. } => 2,
-            },
-            ToGateway::Stub => 1,
-            ToGateway::Setting(_)
-            | ToGateway::Hello(_)
-            | ToGateway::Source(_)
-            | ToGateway::Begin(_)
-            | ToGateway::Change(..)
-            | ToGateway::Settled(..)
-            | ToGateway::Until { .. }
-            | ToGateway::Ask(..)
-            | ToGateway::Leftover { .. }
-            | ToGateway::Ping(_)
-            | ToGateway::Token(_)
-            | ToGateway::Finish { .. } => 0,
-        };
+        let expected = descriptors_with(&received.frame);
         expect_descriptors(&received, expected)?;
         match received.frame {
             ToGateway::Ask(id, ask) => question(session, self.control, id, ask).await?,
@@ -146,6 +128,29 @@ impl<'c> SessionHearing<'c> {
             }
         }
         Ok(Hearing::More)
+    }
+}
+
+/// How many descriptors come with a frame.
+fn descriptors_with(frame: &ToGateway) -> usize {
+    match frame {
+        ToGateway::Flow(flow) => match flow.question {
+            CallQuestion::Connect { .. } | CallQuestion::Listen { .. } => 1,
+            CallQuestion::Unix { .. } => 2,
+        },
+        ToGateway::Stub => 1,
+        ToGateway::Setting(_)
+        | ToGateway::Hello(_)
+        | ToGateway::Source(_)
+        | ToGateway::Begin(_)
+        | ToGateway::Change(..)
+        | ToGateway::Settled(..)
+        | ToGateway::Until { .. }
+        | ToGateway::Ask(..)
+        | ToGateway::Leftover { .. }
+        | ToGateway::Ping(_)
+        | ToGateway::Token(_)
+        | ToGateway::Finish { .. } => 0,
     }
 }
 
