@@ -39,16 +39,8 @@ pub(crate) struct Gateway {
     /// Make the socket there; without it, systemd's (LISTEN_FDS)
     #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Option<PathBuf>,
-    /// Be a proxy at ADDR:PORT, for clients that show a token (`outgate token`): HTTP, CONNECT
-    /// and SOCKS5
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) proxy: Option<SocketAddr>,
-    /// Let --proxy listen for other hosts: tokens and http:// cross the network unencrypted
-    #[arg(long, requires = "proxy")]
-    pub(crate) proxy_plaintext: bool,
-    /// Where the tokens are [default: tokens in the state directory]
-    #[arg(long, value_name = "DIR", requires = "proxy")]
-    pub(crate) tokens: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) by_proxy: ProxyPlace,
     /// Let members of this group connect, not only you
     #[arg(long, value_name = "GROUP", conflicts_with = "everybody")]
     pub(crate) group: Option<String>,
@@ -97,6 +89,21 @@ pub(crate) struct Gateway {
     /// Write what the gateway says as lines of JSON
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
+}
+
+/// The explicit proxy.
+#[derive(Debug, Args)]
+pub(crate) struct ProxyPlace {
+    /// Be a proxy at ADDR:PORT, for clients that show a token (`outgate token`): HTTP, CONNECT
+    /// and SOCKS5
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Let --proxy listen for other hosts: tokens and http:// cross the network unencrypted
+    #[arg(long, requires = "proxy")]
+    pub(crate) proxy_plaintext: bool,
+    /// Where the tokens are [default: tokens in the state directory]
+    #[arg(long, value_name = "DIR", requires = "proxy")]
+    pub(crate) tokens: Option<PathBuf>,
 }
 
 /// What is asked of a gateway that runs, or about one.
@@ -260,7 +267,7 @@ fn places(
     }
     let variable = |name| std::env::var(name).ok();
     let ours = variable("LISTEN_PID").as_deref() == Some(&std::process::id().to_string());
-    if !ours && arguments.proxy.is_some() {
+    if !ours && arguments.by_proxy.proxy.is_some() {
         return Ok((None, named.unwrap_or(AdminPlace::None)));
     }
     if !ours {
@@ -317,11 +324,11 @@ fn manager() -> Result<ServiceManager, String> {
 
 /// The explicit proxy, bound before the gateway confines itself.
 fn proxy(arguments: &Gateway) -> Result<Option<ProxyOptions<'static>>, String> {
-    let Some(address) = arguments.proxy else {
+    let Some(address) = arguments.by_proxy.proxy else {
         return Ok(None);
     };
     if !address.ip().to_canonical().is_loopback() {
-        if !arguments.proxy_plaintext {
+        if !arguments.by_proxy.proxy_plaintext {
             return Err(format!(
                 "`--proxy {address}` would listen for other hosts, whose tokens and http:// \
                  requests cross the network unencrypted; say --proxy-plaintext if that network \
@@ -337,7 +344,7 @@ fn proxy(arguments: &Gateway) -> Result<Option<ProxyOptions<'static>>, String> {
         TcpListener::bind(address).map_err(|error| format!("`--proxy {address}`: {error}"))?;
     Ok(Some(ProxyOptions {
         listener,
-        tokens: token::directory(arguments.tokens.as_deref())?,
+        tokens: token::directory(arguments.by_proxy.tokens.as_deref())?,
         read: Box::new(token_policy),
     }))
 }

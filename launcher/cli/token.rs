@@ -80,13 +80,12 @@ struct TokenRevoke {
 
 /// Where tokens are: the option, or the state directory.
 pub(crate) fn directory(option: Option<&Path>) -> Result<TokenDirectory, String> {
-    let path = match option {
-        Some(path) => std::path::absolute(path).map_err(|error| error.to_string())?,
-        None => {
-            let variable = std::env::var_os;
-            let default = tokens_directory(variable("XDG_STATE_HOME"), variable("HOME"));
-            default.ok_or("there is no home directory for tokens; name one with --tokens")?
-        }
+    let path = if let Some(path) = option {
+        std::path::absolute(path).map_err(|error| error.to_string())?
+    } else {
+        let variable = std::env::var_os;
+        let default = tokens_directory(variable("XDG_STATE_HOME"), variable("HOME"));
+        default.ok_or("there is no home directory for tokens; name one with --tokens")?
     };
     Ok(TokenDirectory::at(path))
 }
