@@ -107,11 +107,12 @@ impl<'lab> Stage<'lab> {
         plan.options
             .extend(more.iter().map(|&word| word.to_owned()));
         let mut option = |name: &str, value: String| plan.options.extend([name.to_owned(), value]);
-        ALLOW
-            .iter()
-            .for_each(|rule| option("-a", (*rule).to_owned()));
-        DENY.iter()
-            .for_each(|rule| option("-d", (*rule).to_owned()));
+        for rule in ALLOW {
+            option("-a", rule.to_owned());
+        }
+        for rule in DENY {
+            option("-d", rule.to_owned());
+        }
         for name in NAMES {
             option("--resolve", format!("{name}.example={ORIGIN}"));
         }
