@@ -126,7 +126,8 @@ lab_tests! {
         nix::sys::prctl::set_child_subreaper(true).expect("orphans come here");
         for identity in Identity::all() {
             let orphans = "n=0; while [ $n -lt 300 ]; do (sh -c 'exit 3' & exit) ; n=$((n+1)); done; \
-                (trap '' CHLD; (sh -c 'kill -9 $$' &)); echo made; read -r end";
+                (trap '' CHLD; (sh -c 'echo $$ >last; kill -9 $$' &)); \
+                while ! [ -s last ] || kill -0 $(cat last) 2>/dev/null; do sleep 0.05; done; echo made; read -r end";
             let connect = format!("{} connect {}; {orphans}", lab.tool("probe"), allowed.address());
             let sandbox = lab.sandbox(identity).allow(&format!("tcp://{}", allowed.address()));
             let mut run = sandbox.with_input().start(&["sh".into(), "-c".into(), connect]);

@@ -18,7 +18,7 @@ use crate::hostile::{enter, registered};
 const THOUSAND: usize = 1000;
 
 /// Bytes that each of them may take of the gateway's memory.
-const SANDBOX_BYTES_MAX: u64 = 256 * 1024;
+const SANDBOX_BYTES_MAX: u64 = 512 << 10;
 
 /// Time that one connection has there, and some.
 const ADMIN_SECONDS: Duration = Duration::from_secs(12);

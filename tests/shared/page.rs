@@ -38,7 +38,7 @@ lab_tests! {
             .env_clear()
             .env("PATH", format!("{programs}:/usr/sbin:/usr/bin:/sbin:/bin"))
             .env("HOME", lab.folder("home", Identity::Own))
-            .env("XDG_RUNTIME_DIR", &folder)
+            .env("XDG_RUNTIME_DIR", lab.folder("runtime", Identity::Own))
             .current_dir(&folder)
             .stdin(Stdio::null());
         let outcome = Running::start(&mut command, Duration::from_mins(2)).finish();
