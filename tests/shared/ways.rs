@@ -106,8 +106,8 @@ const KINDS: [Kind; 8] = [
         method: ["GET", "GET"],
         url: ["http://deny.example/open", "http://deny.example/secret"],
         by_address: [
-            "http://93.184.216.34/a/open",
-            "http://93.184.216.34/a/secret",
+            "http://93.184.216.36/a/open",
+            "http://93.184.216.36/a/secret",
         ],
     },
 ];
