@@ -24,13 +24,16 @@ const OTHERS_US_MAX: i64 = 500_000;
 const SENDS_ALONG: &str = "\
 import array,fcntl,os,socket,struct,sys,termios,threading,time
 l=socket.socket(); l.bind(('127.0.0.1',0)); l.listen(200)
+def unread(c):
+    room=array.array('i',[0]); fcntl.ioctl(c.fileno(),termios.TIOCOUTQ,room); return room[0]
 def waits(seconds):
     a=socket.socket(); a.setsockopt(socket.SOL_SOCKET,socket.SO_SNDBUF,4096)
     a.connect(l.getsockname()); a.setblocking(False)
     full=0
-    while full<10:
+    # Until some of it stays unsent.
+    while full<40:
         try: a.send(b'x'*65536); full=0
-        except BlockingIOError: full+=1; time.sleep(.005)
+        except BlockingIOError: full=full+1 if unread(a)>0 else 0; time.sleep(.005)
     a.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,seconds))
     return a
 def took(call):
@@ -41,8 +44,6 @@ def connect():
 def echo():
     c=connect(); c.sendall(b'ping'); assert c.recv(100)==b'ping'; c.close()
 echo()
-def unread(c):
-    room=array.array('i',[0]); fcntl.ioctl(c.fileno(),termios.TIOCOUTQ,room); return room[0]
 def drain(c):
     try:
         while c.recv(65536): pass

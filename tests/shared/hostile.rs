@@ -129,15 +129,18 @@ enum Many {
 /// Enters a gateway and sends it sockets whose close(2) waits for 20 s each, so that its own
 /// are the last of them.
 const WAITS: &str = "\
-import os,socket,struct,sys,time
+import array,fcntl,os,socket,struct,sys,termios,time
 l=socket.socket(); l.bind(('127.0.0.1',0)); l.listen(200)
+def unread(c):
+    room=array.array('i',[0]); fcntl.ioctl(c.fileno(),termios.TIOCOUTQ,room); return room[0]
 def waits():
     a=socket.socket(); a.setsockopt(socket.SOL_SOCKET,socket.SO_SNDBUF,4096)
     a.connect(l.getsockname()); a.setblocking(False)
     full=0
-    while full<10:
+    # Until some of it stays unsent.
+    while full<40:
         try: a.send(b'x'*65536); full=0
-        except BlockingIOError: full+=1; time.sleep(.005)
+        except BlockingIOError: full=full+1 if unread(a)>0 else 0; time.sleep(.005)
     a.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,20))
     return a
 if os.fork()==0:
