@@ -61,9 +61,9 @@ lab_tests! {
             let answer = stage.says(asked.as_bytes());
             assert!(answer.contains("gateway is ending"), "{asked}: {answer}");
         }
-        assert!(stage.token(&["create", "late"]).code == Some(0));
-        let told = || stage.gate.errors().contains("token `late` is not served: the gateway is ending");
-        assert!(eventually(SOON, told), "{}", stage.gate.errors());
+        let late = stage.token(&["create", "late"]);
+        assert_eq!(late.code, Some(0), "{late}");
+        assert!(!stage.is_good("late", late.stdout.trim()), "{}", stage.gate.errors());
         assert_eq!(stage.arrived(), "");
         assert!(echoes(&mut stream), "{}", stage.gate.errors());
         drop(stream);

@@ -2,8 +2,9 @@
 //! allows arrives, what stands beside it is denied in words and never arrives.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use outgate_harness::{Identity, lab_tests};
+use outgate_harness::{Identity, eventually, lab_tests};
 
 use crate::proxied::{ORIGIN, PROXY, Stage, UNNAMED};
 
@@ -209,8 +210,13 @@ fn ways_of(stage: &Stage<'_>, token: &str, kind: &Kind) {
             };
             for said in [case.with_curl(stage, token), case.with_python(token)] {
                 let place = format!("{} {way:?} {} {url}: {said}", kind.name, case.method);
-                let seen = stage.arrived();
+                let mut seen = stage.arrived();
                 if position == 0 {
+                    // What arrives is written down behind its answer.
+                    eventually(Duration::from_secs(5), || {
+                        seen += &stage.arrived();
+                        !seen.is_empty()
+                    });
                     assert!(arrived(&said), "{place}\n{}", stage.gate.errors());
                     assert!(!seen.is_empty(), "{place}");
                     if kind.name == "ws" && said.starts_with("101") {

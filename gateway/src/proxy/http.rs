@@ -328,6 +328,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one entry a form")]
     fn a_proxy_is_asked_in_two_forms_and_no_other() {
         for (line, fields, found) in [
             ("CONNECT a.test:443", "", Ok("tunnel a.test:443")),
