@@ -292,7 +292,7 @@ mod tests {
             ..RecordRotation::NEVER
         };
         let audit = audit(&path, rotation);
-        write(&audit, 100);
+        write(&audit, 200);
         let names = names(&path);
         assert!(names.contains(&"notes.txt".to_owned()), "{names:?}");
         assert!(names.contains(&"mine.jsonl".to_owned()), "{names:?}");
