@@ -29,6 +29,7 @@ impl ServiceManager {
     /// It is no address, or there is no socket to send from.
     pub fn at(socket: &OsStr, watchdog: Option<Duration>) -> io::Result<Self> {
         let address = match socket.as_bytes().split_first() {
+            None => return Err(io::ErrorKind::InvalidInput.into()),
             Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
             _ => SocketAddr::from_pathname(socket)?,
         };

@@ -267,35 +267,33 @@ const NETWORK_REQUEST: &FilterRule = &ask(
     NOT_SUPPORTED,
     &ask(is(1, "op", INTERFACE_READS), ALLOW, NOT_PERMITTED),
 );
-const NETWORK_REQUESTS: &FilterRule = &ask(
-    ArgumentQuestion {
-        argument: 1,
-        name: "op",
-        test: Test::Is {
-            mask: 0xffff_ff00,
-            any_of: &[value("0x8900..0x89ff", 0x8900)],
-        },
-    },
-    NETWORK_REQUEST,
-    ALLOW,
-);
-
 /// What the machine's console and its keyboard are set to (console_ioctl(4)), which outlasts
 /// the run.
-const CONSOLE_REQUESTS: &FilterRule = &ask(
+const CONSOLE: &[KernelConstant] = &[
+    value("0x4b00..0x4bff", 0x4b00),
+    value("0x5600..0x56ff", 0x5600),
+];
+
+/// Whether a number is of one of these blocks of 256.
+const fn is_within(any_of: &'static [KernelConstant]) -> ArgumentQuestion {
     ArgumentQuestion {
         argument: 1,
         name: "op",
         test: Test::Is {
             mask: 0xffff_ff00,
-            any_of: &[
-                value("0x4b00..0x4bff", 0x4b00),
-                value("0x5600..0x56ff", 0x5600),
-            ],
+            any_of,
         },
-    },
-    NOT_PERMITTED,
-    NETWORK_REQUESTS,
+    }
+}
+
+const BLOCK_REQUESTS: &FilterRule = &ask(
+    is_within(&[
+        value("0x4b00..0x4bff", 0x4b00),
+        value("0x5600..0x56ff", 0x5600),
+        value("0x8900..0x89ff", 0x8900),
+    ]),
+    &ask(is_within(CONSOLE), NOT_PERMITTED, NETWORK_REQUEST),
+    ALLOW,
 );
 
 /// Opens the other end of a terminal that the caller made, which has a name that
@@ -303,7 +301,7 @@ const CONSOLE_REQUESTS: &FilterRule = &ask(
 const OWN_TERMINAL: &FilterRule = &ask(
     is(1, "op", &[value("TIOCGPTPEER", 0x5441)]),
     HOLD,
-    CONSOLE_REQUESTS,
+    BLOCK_REQUESTS,
 );
 
 const OTHER_REQUESTS: &FilterRule = &ask(

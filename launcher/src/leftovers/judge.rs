@@ -470,6 +470,21 @@ mod tests {
             "---\ndescription: &a x\n---\n",
             1,
         ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription: a\rhooks: x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\ndescription: a\u{2028}hooks: x\n---\n",
+            1,
+        ),
+        (
+            Judge::Matter(&["description"]),
+            "---\r\ndescription: a\r\n---\r\n",
+            0,
+        ),
         (Judge::Matter(&["description"]), "---\ndescription: a\n", 1),
         (Judge::Imports, "/some/path\n", 0),
         (Judge::Imports, "import os; os.system('x')\n", 1),

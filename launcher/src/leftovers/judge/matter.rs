@@ -14,6 +14,10 @@ pub(super) fn is_harmless(text: &str, harmless: &[&str]) -> bool {
     // Whether indented lines are text of the key before.
     let mut in_block = false;
     for line in lines {
+        // Ends of lines to readers of YAML, and not here.
+        if line.contains(['\r', '\u{85}', '\u{2028}', '\u{2029}']) {
+            return false;
+        }
         if line.trim_end() == "---" {
             return true;
         }
