@@ -54,7 +54,7 @@ def serve(port, wrap, talk):
 
     def one(client):
         try:
-            client.settimeout(30)
+            client.settimeout(300)
             talk(wrap(client), str(port))
         except OSError:
             pass
