@@ -40,5 +40,6 @@ mod scenario;
 mod stage;
 mod stores;
 mod streams;
+mod table;
 mod tokens;
 mod versions;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use outgate_harness::{Outcome, Sandbox};
 
 use crate::stage::{MARK, Seen, Stage, is_opened, spelt};
+use crate::table;
 
 /// Longest time until a client that may not go somewhere has given up, on a
 /// machine that does other things too. How much longer than an allowed answer
@@ -64,6 +65,7 @@ impl Scenario<'_> {
     pub(crate) fn check(&self, stage: &mut Stage<'_>) {
         self.check_allowed(stage);
         self.check_denied(stage, &["http://nothing.example"]);
+        table::add(stage, self);
     }
 
     /// Makes it where it may be made.

@@ -24,7 +24,7 @@ pub(crate) const DYNAMIC: &str = "93.184.216.35";
 pub(crate) const MARK: &str = "from-the-real-origin";
 
 /// The one name that leads to [`DYNAMIC`].
-const MOVING: &str = "live.example";
+pub(crate) const MOVING: &str = "live.example";
 
 /// Where dnsmasq listens.
 const DNS: &str = "127.0.0.1:5353";
@@ -49,7 +49,7 @@ const VARIABLES: [(&str, &str); 9] = [
 ];
 
 /// Hosts that the certificate of the servers is for.
-const SECURE: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm.example,\
+pub(crate) const SERVED: &str = "DNS:site.example,DNS:live.example,DNS:pypi.example,DNS:npm.example,\
     DNS:crates.example,DNS:goproxy.example,DNS:gems.example,DNS:maven.example,DNS:apt.example,\
     DNS:objects.example,DNS:rpc.example,DNS:other.example,DNS:denied.example,DNS:api.anthropic.com,\
     DNS:mine.s3.eu-central-1.amazonaws.com,DNS:cloudresourcemanager.googleapis.com,DNS:registry.terraform.io,\
@@ -74,6 +74,13 @@ const SPELLINGS: [(&str, &str); 9] = [
         "grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials())",
     ),
 ];
+
+/// Where programs of a scenario are found.
+fn path() -> String {
+    format!(
+        "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin:{TOOLS}/tools/go"
+    )
+}
 
 /// Whether this process's test speaks over TLS.
 static OPENED: OnceLock<()> = OnceLock::new();
@@ -255,9 +262,6 @@ impl<'lab> Stage<'lab> {
     /// A sandbox with a shipped policy, the names of the stage and its clients.
     pub(crate) fn with_preset(&self, preset: &str) -> Sandbox<'lab> {
         let policy = self.lab.directory.join("dns.toml");
-        let path = format!(
-            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:{TOOLS}/rust/bin:{TOOLS}/tools/node/node_modules/.bin:{TOOLS}/tools/python/bin:{TOOLS}/tools/go"
-        );
         Sandbox::plain(self.lab, self.identity)
             .option("-p", &policy.to_string_lossy())
             .option("-P", preset)
@@ -265,7 +269,25 @@ impl<'lab> Stage<'lab> {
             .option("--upstream-ca", &self.authority())
             // The scripts write their clients' settings themselves.
             .option("--leftovers", "off")
-            .environment("PATH", &path)
+            .environment("PATH", &path())
+    }
+
+    /// The beginning of a line that starts a client without outgate, with the variables of
+    /// [`Stage::sandbox`].
+    pub(crate) fn environment(&self) -> Vec<String> {
+        let temporary = self.lab.folder("tmp", self.identity);
+        let variables = VARIABLES
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        ["env", "-i"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([
+                format!("PATH={}", path()),
+                format!("TMPDIR={}", temporary.display()),
+            ])
+            .chain(variables)
+            .collect()
     }
 
     /// The same with rules that allow.
@@ -339,7 +361,7 @@ impl<'lab> Stage<'lab> {
             "set -e; make='openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3'
 $make -keyout ca.key -out {authority} -subj /CN=origins -addext basicConstraints=critical,CA:TRUE
 $make -keyout {key} -out {certificate} -CA {authority} -CAkey ca.key -subj /CN=site.example \\
-  -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=serverAuth -addext subjectAltName={SECURE}"
+  -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=serverAuth -addext subjectAltName={SERVED}"
         );
         let mut shell = Command::new("sh");
         let made = shell
