@@ -65,7 +65,7 @@ pub(crate) const CODEX: Agent = Agent {
     ),
 };
 
-const GEMINI: Agent = Agent {
+pub(crate) const GEMINI: Agent = Agent {
     preset: "gemini-cli",
     command: &["gemini", "--skip-trust", "-y", "-p"],
     key: ("GEMINI_API_KEY", "gcp-api-key"),
@@ -78,7 +78,7 @@ const GEMINI: Agent = Agent {
     ),
 };
 
-const OPENCODE: Agent = Agent {
+pub(crate) const OPENCODE: Agent = Agent {
     preset: "opencode",
     command: &["opencode", "run", "-m", "anthropic/claude-sonnet-4-5"],
     key: ("ANTHROPIC_API_KEY", "anthropic-key"),
@@ -92,7 +92,7 @@ const OPENCODE: Agent = Agent {
     ),
 };
 
-const QWEN: Agent = Agent {
+pub(crate) const QWEN: Agent = Agent {
     preset: "qwen-code",
     command: &["qwen", "-y", "-p"],
     key: ("OPENAI_API_KEY", ""),
@@ -111,7 +111,7 @@ const QWEN: Agent = Agent {
     ),
 };
 
-const COPILOT: Agent = Agent {
+pub(crate) const COPILOT: Agent = Agent {
     preset: "copilot-cli",
     command: &["copilot", "--allow-all-tools", "-p"],
     key: ("COPILOT_GITHUB_TOKEN", "github-pat-fine"),
@@ -122,6 +122,30 @@ const COPILOT: Agent = Agent {
         ".copilot/settings.json",
         r#"{"theUsersOwn": "kept-by-the-user"}"#,
     ),
+};
+
+/// Who has no tool for commands: it edits by a text of its own, commits what was edited, and
+/// has its model read what the tests of the project say.
+pub(crate) const AIDER: Agent = Agent {
+    preset: "aider",
+    command: &[
+        "aider",
+        "--yes-always",
+        "--no-detect-urls",
+        "--model",
+        "anthropic/claude-sonnet-4-5",
+        "--auto-test",
+        "--test-cmd",
+        "curl -sS --fail-with-body http://denied.example.test/x",
+        "--file",
+        "notes.txt",
+        "--message",
+    ],
+    key: ("ANTHROPIC_API_KEY", "anthropic-key"),
+    variables: &[("PYTHONPATH", "/opt/agents/python")],
+    hosts: &["api.anthropic.com"],
+    tries: &[],
+    state: (".aider.conf.yml", "# kept-by-the-user\ndark-mode: true"),
 };
 
 /// A key that nobody issued.
@@ -279,6 +303,11 @@ lab_tests! {
     fn copilot_cli_works_in_its_first_minute(lab) {
         let Some(stage) = Stage::start(lab) else { return };
         check(&stage, &COPILOT);
+    }
+
+    fn aider_works_in_its_first_minute(lab) {
+        let Some(stage) = Stage::start(lab) else { return };
+        check(&stage, &AIDER);
     }
 
     fn a_shipped_policy_is_named_for_an_agent_and_taken_by_auto(lab) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outgate_harness::{Lab, Outcome, eventually, lab_tests};
 
-use crate::agents::{ANSWER, Agent, CLAUDE, CODEX, key};
+use crate::agents::{AIDER, ANSWER, Agent, CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, QWEN, key};
 use crate::stage::{Home, Stage};
 
 /// Longest time until a screen shows something.
@@ -99,7 +99,9 @@ fn ask(lab: &Lab, agent: &Agent, state: &[(&str, String)], command: &str, ready:
     };
     stage.begin(Home::Ordinary, state);
     let key = key(agent.key.1);
-    let screen = Screen::start(&stage, &[(agent.key.0, &key)], command);
+    let mut variables = vec![(agent.key.0, key.as_str())];
+    variables.extend(agent.variables);
+    let screen = Screen::start(&stage, &variables, command);
     screen.shows(ready);
     screen.type_line("say hello");
     screen.shows(ANSWER);
@@ -139,5 +141,39 @@ lab_tests! {
         let state = [(".codex/auth.json", auth), (".codex/config.toml", config)];
         let command = "outgate run -P codex -- codex";
         ask(lab, &codex, &state, command, "OpenAI Codex");
+    }
+
+    fn gemini_cli_answers_in_a_terminal(lab) {
+        let state = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}}"#;
+        let state = [(".gemini/settings.json", state.to_owned())];
+        let command = "outgate run -P gemini-cli -- gemini";
+        ask(lab, &GEMINI, &state, command, "Type your message");
+    }
+
+    fn qwen_code_answers_in_a_terminal(lab) {
+        let state = r#"{"security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": false}}}"#;
+        let state = [(".qwen/settings.json", state.to_owned())];
+        let command = "outgate run -P qwen-code -- qwen";
+        ask(lab, &QWEN, &state, command, "Type your message");
+    }
+
+    fn opencode_answers_in_a_terminal(lab) {
+        let state = r#"{"model": "anthropic/claude-sonnet-4-5"}"#;
+        let state = [(".config/opencode/opencode.json", state.to_owned())];
+        let command = "outgate run -P opencode -- opencode";
+        ask(lab, &OPENCODE, &state, command, "Ask anything");
+    }
+
+    fn copilot_cli_answers_in_a_terminal(lab) {
+        let work = lab.folder("work", outgate_harness::Identity::all().pop().expect("one"));
+        let state = format!(r#"{{"trusted_folders": ["{}"], "banner": "never"}}"#, work.display());
+        let state = [(".copilot/config.json", state)];
+        let command = "outgate run -P copilot-cli -- copilot";
+        ask(lab, &COPILOT, &state, command, "? help");
+    }
+
+    fn aider_answers_in_a_terminal(lab) {
+        let command = "outgate run -P aider -- aider --no-show-release-notes --no-gitignore --model anthropic/claude-sonnet-4-5";
+        ask(lab, &AIDER, &[], command, ">");
     }
 }

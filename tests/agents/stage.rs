@@ -23,7 +23,7 @@ const PROGRAMS: &str = "/opt/agents";
 pub(crate) const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Hosts that the certificate of the models is for.
-const SECURE: [&str; 18] = [
+const SECURE: [&str; 19] = [
     "api.anthropic.com",
     "platform.claude.com",
     "api.openai.com",
@@ -40,6 +40,7 @@ const SECURE: [&str; 18] = [
     "models.opencode.ai",
     "models.dev",
     "opencode.ai",
+    "raw.githubusercontent.com",
     "denied.example.test",
     "other.example.test",
 ];
@@ -277,7 +278,7 @@ cat {BUNDLE} ca.pem > bundle.pem; chmod 0644 bundle.pem",
 
 /// Where programs are found.
 pub(crate) fn path() -> String {
-    format!("/usr/local/bin:/usr/bin:/bin:{PROGRAMS}/node_modules/.bin")
+    format!("/usr/local/bin:/usr/bin:/bin:{PROGRAMS}/node_modules/.bin:{PROGRAMS}/python/bin")
 }
 
 fn mount(arguments: &[&str]) {

@@ -54,7 +54,11 @@ pub(crate) fn add(stage: &Stage<'_>, agent: &Agent) {
 /// Starts it as its user does without outgate, on a machine that trusts the origins.
 fn beside(stage: &Stage<'_>, agent: &Agent) -> Outcome {
     let key = key(agent.key.1);
-    let own = [(agent.key.0, key.as_str()), ("NODE_EXTRA_CA_CERTS", BUNDLE)];
+    let own = [
+        (agent.key.0, key.as_str()),
+        ("NODE_EXTRA_CA_CERTS", BUNDLE),
+        ("SSL_CERT_FILE", BUNDLE),
+    ];
     let variables: Vec<_> = own
         .into_iter()
         .chain(agent.variables.iter().copied())

@@ -5,7 +5,9 @@ WebSocket) and chat completions, Gemini's streamed content, and what GitHub says
 
 What a model answers follows a script. A prompt says RUN: and a command on its line: the
 model asks for that command by the tool for commands that the client offers, and when the
-result comes back says what it was. Any other prompt is answered at once. Each request is
+result comes back says what it was. A client without tools that asks for edits as text (aider)
+gets one, and for a commit message what the commit is called; the output of the project's tests
+is its result. Any other prompt is answered at once. Each request is
 a line of JSON in LOG: host, method, path, the fields with keys, and the results of tools."""
 
 import base64
@@ -65,8 +67,29 @@ def results(turn):
             yield "\n".join(texts(part))
 
 
+def written(body):
+    """What the model does next for a client that has edits as text; None for any other."""
+    asked = "\n".join(texts(body.get("system")))
+    if next(iter(tools(body)), None):
+        return None
+    if "commit message" in asked:
+        return ("say", "by-the-agent"), []
+    if "*SEARCH/REPLACE block*" not in asked:
+        return None
+    speakers = [turn.get("role") for turn in turns(body)]
+    after = max((at for at, one in enumerate(speakers) if one == "assistant"), default=-1)
+    last = "\n".join(texts(turns(body)[after + 1:])) + "\n"
+    if "got this output" in last:
+        return ("say", RAN), [last]
+    if re.search(r"RUN: .+\n", last):
+        return ("say", "notes.txt\n```\n<<<<<<< SEARCH\nhello\n=======\nhello\nmore\n>>>>>>> REPLACE\n```\n"), []
+    return ("say", ANSWER), []
+
+
 def wanted(body):
     """What the model does next: ("say", text), ("run", tool, arguments) or ("code", tool, text)."""
+    if (step := written(body)) is not None:
+        return step
     seen = []
     command = None
     for turn in turns(body):
@@ -256,7 +279,7 @@ def note(host, method, path, fields, body):
     line = {"host": host, "method": method, "path": path,
             "keys": {name: fields[name] for name in KEYS if name in fields},
             "tools": sorted(str(tool.get("name")) for tool in tools(body)),
-            "results": [found for turn in turns(body) for found in results(turn)]}
+            "results": [found for turn in turns(body) for found in results(turn)] or wanted(body)[1]}
     with LOCK, open(LOG, "a") as log:
         log.write(json.dumps(line) + "\n")
 
