@@ -22,6 +22,7 @@ mod limits;
 mod lines;
 mod outside;
 mod revert;
+mod share;
 mod table;
 mod walk;
 mod way;

@@ -15,5 +15,9 @@ pub(crate) const DOCUMENTS_MAX: usize = 64;
 /// Bytes of the largest address the kernel takes (`struct sockaddr_storage`).
 pub(crate) const SOCKADDR_BYTES_MAX: usize = 128;
 
+/// Processes of a run that are asked for their group, at most, where the process of the group's
+/// number is gone.
+pub(crate) const MEMBERS_MAX: usize = 4096;
+
 /// Rules that are granted at once, at most.
 pub(crate) const GRANTS_MAX: usize = 64;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::resource::{Resource, getrlimit};
 use outgate_policy::{Limits, Policy};
 use outgate_sys::seccomp::SockFilter;
-use outgate_sys::spawn::{Capabilities, Plan, ResourceLimit, SignalMask};
+use outgate_sys::spawn::{Capabilities, Plan, ProcessGroup, ResourceLimit, SignalMask};
 
 use crate::environment::Variables;
 use crate::filter::{Arch, FilterError, FilterOptions, Opens, program};
@@ -89,6 +89,7 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanEr
     let plan = Plan {
         mask: command.mask,
         limits: limits(policy.limits()),
+        group: process_group(),
         drop_capabilities: capabilities(),
         ruleset,
         filter,
@@ -101,6 +102,15 @@ pub fn build(policy: &Policy, command: &Command) -> Result<(Plan, Reach), PlanEr
         grace: GRACE,
     };
     Ok((plan, reach))
+}
+
+/// A group of its own where no terminal has groups for jobs: there nobody moves a command
+/// between foreground and background.
+fn process_group() -> ProcessGroup {
+    match std::fs::File::open("/dev/tty") {
+        Ok(_) => ProcessGroup::Callers,
+        Err(_) => ProcessGroup::Own,
+    }
 }
 
 /// Paths to try, as execvp(3) does: an empty name is nowhere.

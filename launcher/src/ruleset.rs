@@ -23,6 +23,7 @@ use crate::visible::Visible;
 use crate::writable::Granted;
 
 mod laid;
+mod streams;
 
 use laid::{GrantedPath, Ways, real, without_links};
 
@@ -328,6 +329,9 @@ fn add(
     }
     let denied = around_of.denied;
     let accesses = around_of.accesses(grant, right);
+    let Some(accesses) = streams::within(top, &object, accesses) else {
+        return Ok(());
+    };
     if right == Right::Write && around_of.is_shared(grant) {
         rules.reach.shared.extend(path.clone());
     }

@@ -461,7 +461,7 @@ fn hidden(program: &str, options: &RunOptions) -> Option<PathBuf> {
 fn describe_step(step: ChildStep) -> &'static str {
     match step {
         ChildStep::None | ChildStep::Clone => "a process cannot be started",
-        ChildStep::ParentDeath => "the command cannot be tied to its guardian",
+        ChildStep::ParentDeath | ChildStep::Group => "the command cannot be tied to its guardian",
         ChildStep::Limit => "a resource limit cannot be set",
         ChildStep::Capabilities => "capabilities cannot be dropped",
         ChildStep::NoNewPrivileges => "no_new_privs cannot be set",

@@ -16,6 +16,7 @@ mod coded;
 mod datagrams;
 mod deadlines;
 mod freed;
+mod groups;
 mod held;
 mod http;
 mod inodes;

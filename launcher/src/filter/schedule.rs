@@ -9,6 +9,9 @@ const SELF: &[KernelConstant] = &[value("0", 0)];
 /// Of a thread, by its number in the first argument.
 pub(super) const THREAD: &FilterRule = &ask(is(0, "pid", SELF), ALLOW, HOLD);
 
+/// Of a process, which its own group is free to be named by 0.
+pub(super) const PROCESS_GROUP: &FilterRule = &ask(is(1, "pgid", SELF), ALLOW, HOLD);
+
 const PROCESS: &FilterRule = &ask(is(1, "who", SELF), ALLOW, HOLD);
 /// The caller's own group is not named: by the time that the kernel looks, it could
 /// be the launcher's.

@@ -22,7 +22,7 @@ use super::files::{
     OPENAT,
 };
 use super::rule::{FilterAction, FilterRule};
-use super::schedule::{IO_PRIORITY, PRIORITY, THREAD};
+use super::schedule::{IO_PRIORITY, PRIORITY, PROCESS_GROUP, THREAD};
 use super::socket_options::{SOCKET_OPTIONS, SOCKET_OPTIONS_READ};
 use super::{Arch, FilterOptions, Opens};
 
@@ -211,13 +211,14 @@ const LINKS: RowGroup = RowGroup { title: "links and attributes of files, read o
 
 /// The kernel asks for the same user alone; the supervisor, for the same run.
 #[rustfmt::skip]
-const SCHEDULING: RowGroup = RowGroup { title: "turns on processors and disks, and limits, for threads of the run alone", rows: &[
+const SCHEDULING: RowGroup = RowGroup { title: "turns on processors and disks, limits and process groups, for threads of the run alone", rows: &[
     row("setpriority",        both(141, 140), PRIORITY,    "holds up every process of the user, the launcher among them"),
     row("ioprio_set",         both(251, 30),  IO_PRIORITY, "holds up what others read and write, the record among it"),
     row("sched_setaffinity",  both(203, 122), THREAD,      "crowds others onto one processor"),
     row("sched_setscheduler", both(144, 119), THREAD,      "has others run only when nobody else would"),
     row("sched_setparam",     both(142, 118), THREAD,      "changes the priority of others"),
     row("prlimit64",          both(302, 261), THREAD,      "limits of others: a file size of 0 would silence the audit record"),
+    row("setpgid",            both(109, 154), PROCESS_GROUP, "joins a job outside: the terminal stops it, and takes what is typed for it"),
     row("sched_setattr",      both(314, 274), ABSENT,      "a slice as short as the guardian's; callers fall back to the calls above"),
 ] };
 

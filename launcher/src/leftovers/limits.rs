@@ -78,3 +78,6 @@ pub(super) const DIFF_LINES_MAX: usize = 2000;
 
 /// Lines of one difference that are shown.
 pub(super) const DIFF_SHOWN_MAX: usize = 400;
+
+/// How much longer than its share of a processor a walk may take on a machine that is busy.
+pub(super) const BUSY: u32 = 8;

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::unistd::geteuid;
@@ -16,6 +16,7 @@ use super::file::{self, FileContent, FileState, Moment};
 use super::ground::{GrantRoot, Ground};
 use super::kinds::{KindIndex, Row};
 use super::limits::{DEPTH_MAX, SETTINGS_MAX};
+use super::share::TimeShare;
 use super::table::{GIT_CONFIG, GIT_DIRECTORY, KINDS, LINK, PATH_PROGRAM, PYTHON_START};
 
 mod follow;
@@ -138,7 +139,7 @@ pub(super) struct Walk<'w> {
     /// What may be modules in the directory that is read.
     words: Vec<String>,
     entries: usize,
-    until: Option<Instant>,
+    share: TimeShare,
 }
 
 impl<'w> Walk<'w> {
@@ -158,7 +159,7 @@ impl<'w> Walk<'w> {
             included: HashSet::new(),
             words: Vec::new(),
             entries: 0,
-            until: Instant::now().checked_add(bounds.time),
+            share: TimeShare::begin(bounds.time),
         }
     }
 
@@ -184,16 +185,12 @@ impl<'w> Walk<'w> {
             directories = directories.saturating_add(1);
             let is_over = directories > self.bounds.directories
                 || self.entries > self.bounds.entries
-                || self.is_late();
+                || self.share.is_over();
             if is_over {
                 return self.over();
             }
             self.directory(item, on);
         }
-    }
-
-    fn is_late(&self) -> bool {
-        self.until.is_none_or(|until| Instant::now() >= until)
     }
 
     /// Says that a bound ended the walk.

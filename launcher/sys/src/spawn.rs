@@ -53,6 +53,8 @@ pub struct Plan {
     pub mask: SignalMask,
     /// Limits, in order.
     pub limits: Vec<ResourceLimit>,
+    /// The process group of the command.
+    pub group: ProcessGroup,
     /// Empties all capability sets first; for callers that hold any.
     pub drop_capabilities: Capabilities,
     /// The Landlock ruleset to enforce.
@@ -75,6 +77,16 @@ pub struct Plan {
     pub wall_time: Option<Duration>,
     /// How long it may take to end when it was asked, before it is killed.
     pub grace: Duration,
+}
+
+/// The process group that the command begins in (setpgid(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessGroup {
+    /// The caller's: a terminal, which knows groups alone, takes both for one job.
+    Callers,
+    /// One of its own: the kernel hangs up a group that becomes orphaned with a stopped member,
+    /// and of the command's processes none is to bring that upon who started the run.
+    Own,
 }
 
 /// What happens to the caller's capabilities.
@@ -182,6 +194,8 @@ pub enum ChildStep {
     Clone,
     /// Parent-death signal.
     ParentDeath,
+    /// A process group of its own.
+    Group,
     /// A resource limit.
     Limit,
     /// Capabilities.
@@ -197,10 +211,11 @@ pub enum ChildStep {
 }
 
 /// Every step at its own number, which is how the child names it.
-const STEPS: [ChildStep; 9] = [
+const STEPS: [ChildStep; 10] = [
     ChildStep::None,
     ChildStep::Clone,
     ChildStep::ParentDeath,
+    ChildStep::Group,
     ChildStep::Limit,
     ChildStep::Capabilities,
     ChildStep::NoNewPrivileges,
@@ -260,6 +275,7 @@ struct SharedMemory {
     guardian: AtomicI32,
     mask: u64,
     pipe: PipeSignal,
+    group: ProcessGroup,
     drop_capabilities: bool,
     scope: RawFd,
     ruleset: RawFd,
@@ -352,6 +368,7 @@ pub fn start(plan: Plan) -> Result<Started, StartError> {
         guardian: AtomicI32::new(-1),
         mask: plan.mask.0,
         pipe: caller_pipe_signal(),
+        group: plan.group,
         drop_capabilities: plan.drop_capabilities == Capabilities::Drop,
         scope: scope.as_raw_fd(),
         ruleset: plan.ruleset.as_raw_fd(),

@@ -393,6 +393,12 @@ fn turns_of_others_are_held_and_those_of_users_refused() {
         check(name, &[7 | 1 << 32, 8, 0], HOLD);
     }
     check("sched_setattr", &[0, 0, 0], errno(libc::ENOSYS));
+    // Everybody may have a group of its own.
+    check("setpgid", &[0, 0], ALLOW);
+    check("setpgid", &[7, 0], ALLOW);
+    check("setpgid", &[0, 7], HOLD);
+    check("setpgid", &[7, 7], HOLD);
+    check("setpgid", &[0, 7 | 1 << 32], HOLD);
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn processes(name: &str) -> Vec<(u32, Vec<Conditions>)> {
         "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" | "prlimit64" => {
             vec![(TRACED, vec![vec![not(0, 0)]])]
         }
+        "setpgid" => vec![(TRACED, vec![vec![not(1, 0)]])],
         "setpriority" => turns(0, 1),
         "ioprio_set" => turns(1, 2),
         "prctl" => vec![

@@ -288,6 +288,7 @@ const LIBRARY: &[(&str, i64)] = &check_numbers![
     lgetxattr = SYS_lgetxattr,
     listxattr = SYS_listxattr,
     llistxattr = SYS_llistxattr,
+    setpgid = SYS_setpgid,
     setpriority = SYS_setpriority,
     ioprio_set = SYS_ioprio_set,
     sched_setaffinity = SYS_sched_setaffinity,

@@ -252,7 +252,7 @@ impl Walk<'_> {
     /// The file to which a path leads from a directory, and links on the way there, judged by
     /// the row of a name. Settings are read once, so that those in circles end.
     fn led(&mut self, directory: &Path, named: &Path, token: &str, on: &mut On<'_>) {
-        if self.is_late() {
+        if self.share.is_over() {
             return self.over();
         }
         let way = self.ground.way(directory, named);
@@ -297,7 +297,7 @@ impl Walk<'_> {
     }
 
     fn hooks_below(&mut self, top: &Path, named: &Path, on: &mut On<'_>) {
-        if self.is_late() {
+        if self.share.is_over() {
             return self.over();
         }
         let way = self.ground.way(top, named);

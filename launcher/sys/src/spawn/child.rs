@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{ChildStep, PipeSignal, SharedMemory, address, prctl, sys};
+use super::{ChildStep, PipeSignal, ProcessGroup, SharedMemory, address, prctl, sys};
 use crate::raw::int;
 
 /// Last capability number tried when the bounding set is emptied; the kernel
@@ -40,6 +40,9 @@ fn confine(shared: &SharedMemory) -> Result<(), (ChildStep, i32)> {
     let parent = i32::try_from(sys(libc::SYS_getppid, [0; 6])).unwrap_or(-1);
     if parent != shared.guardian.load(Ordering::Acquire) {
         return Err((ChildStep::ParentDeath, libc::ESRCH));
+    }
+    if shared.group == ProcessGroup::Own {
+        outcome(ChildStep::Group, sys(libc::SYS_setpgid, [0; 6]))?;
     }
     for limit in &shared.limits {
         let value = [limit.soft, limit.hard];
