@@ -3,17 +3,16 @@
 //! one destination and one flow like any other. Decides nothing itself, and hears nobody for
 //! long who has not said who it is.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outgate_handoff::ProcessFacts;
 use outgate_policy::Host;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -26,12 +25,15 @@ use crate::http1::RequestsCarried;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::session::{FlowSlot, Session};
+use crate::stub;
 
 mod head;
 mod http;
+mod lobby;
 mod socks;
 mod tokens;
 
+use lobby::{Lobby, LobbyPlace};
 pub(crate) use tokens::{TokenInForce, TokenRegistry};
 
 /// The first byte of a SOCKS connection, by version (RFC 1928 3).
@@ -72,11 +74,10 @@ impl ExplicitProxy {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, from)) => {
-                        // Over the limit it is closed: nobody knows for whom it came.
-                        if let Some(place) = self.lobby.enter(from.ip()) {
-                            let tokens = Arc::clone(&self.tokens);
-                            greetings.spawn(async move { greet(stream, from, &tokens, place).await });
-                        }
+                        // Where it is full, who has been silent the longest makes room.
+                        let place = self.lobby.enter(from.ip());
+                        let tokens = Arc::clone(&self.tokens);
+                        greetings.spawn(async move { greet(stream, from, &tokens, place).await });
                     }
                     // Descriptors or memory are short: those who hold them let go.
                     Err(_) => sleep(limits::ACCEPT_PAUSE).await,
@@ -89,7 +90,7 @@ impl ExplicitProxy {
 }
 
 /// Hears who asks for what, within a time, and hands the connection on or answers it.
-async fn greet(stream: TcpStream, from: SocketAddr, tokens: &TokenRegistry, place: LobbyPlace) {
+async fn greet(stream: TcpStream, from: SocketAddr, tokens: &TokenRegistry, mut place: LobbyPlace) {
     stream.set_nodelay(true).ok();
     let deadline = Instant::now() + GREETING_TIME;
     let heard = async {
@@ -104,8 +105,10 @@ async fn greet(stream: TcpStream, from: SocketAddr, tokens: &TokenRegistry, plac
         }
     };
     // A client that is gone, or was too slow, has nobody to be told.
-    drop(timeout_at(deadline, heard).await);
-    drop(place);
+    tokio::select! {
+        _ = timeout_at(deadline, heard) => {}
+        () = place.taken() => {}
+    }
 }
 
 /// What a client asks for, and who it is: whatever it was asked with.
@@ -140,6 +143,11 @@ impl ProxyAsk {
     /// records it with `how` it was asked for.
     fn decide(&self, how: &str, explains: Explains) -> Result<(), Refusal> {
         let (process, to) = (self.caller.process(), self.caller.destination());
+        if let Party::Name(name) = &to.party {
+            // Nobody asked the sandbox's own name server for it: the gateway would ask others.
+            let asked = stub::may_be_asked(&self.session, Some(process), (name, name.as_str()));
+            asked.map_err(|refusal| self.session.recorder().shown(&refusal))?;
+        }
         let target = to.to_string();
         let event = Event::new(Kind::Connect, Outcome::Allow, &target).process(process);
         let course = ask::course(&self.session, process, to);
@@ -198,94 +206,5 @@ fn destination(session: &Session, host: Host, port: u16) -> Destination {
             port,
             address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
         },
-    }
-}
-
-/// Those who have not said yet who they are: so many in all, and so many from one address.
-#[derive(Debug)]
-struct Lobby {
-    places: Arc<Semaphore>,
-    share: usize,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// A place there, given back when dropped.
-#[derive(Debug)]
-struct LobbyPlace {
-    lobby: Arc<Lobby>,
-    from: IpAddr,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Lobby {
-    fn new(places: usize) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(places)),
-            share: (places / 4).max(1),
-            by_address: Mutex::default(),
-        }
-    }
-
-    /// A place for a connection from there, if one is left.
-    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<LobbyPlace> {
-        let from = neighbourhood(from);
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        // Never more entries than places.
-        let mut by_address = self.by_address.lock().ok()?;
-        let taken = by_address.entry(from).or_default();
-        if *taken >= self.share {
-            return None;
-        }
-        *taken = taken.saturating_add(1);
-        Some(LobbyPlace {
-            lobby: Arc::clone(self),
-            from,
-            _place: place,
-        })
-    }
-}
-
-impl Drop for LobbyPlace {
-    fn drop(&mut self) {
-        if let Ok(mut by_address) = self.lobby.by_address.lock()
-            && let Some(taken) = by_address.get_mut(&self.from)
-        {
-            *taken = taken.saturating_sub(1);
-            if *taken == 0 {
-                by_address.remove(&self.from);
-            }
-        }
-    }
-}
-
-/// What counts as one address: who has one of IPv6 has all of its network (RFC 4291 2.5.4).
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    const HOST_BITS: u32 = 64;
-    match address.to_canonical() {
-        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> HOST_BITS << HOST_BITS).into(),
-        four @ IpAddr::V4(_) => four,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_address_leaves_places_for_others() {
-        let lobby = Arc::new(Lobby::new(8));
-        let from = |text: &str| lobby.enter(text.parse().unwrap());
-        let taken = [from("192.0.2.1"), from("::ffff:192.0.2.1")];
-        assert!(taken.iter().all(Option::is_some));
-        assert!(from("192.0.2.1").is_none());
-        let others = [from("2001:db8::1"), from("2001:db8::2")];
-        assert!(others.iter().all(Option::is_some));
-        assert!(from("2001:db8:0:0:ffff::").is_none(), "the same network");
-        assert!(from("2001:db8:0:1::").is_some());
-        drop(taken);
-        assert!(from("192.0.2.1").is_some());
-        drop(others);
-        assert!(lobby.by_address.lock().unwrap().is_empty());
-        assert_eq!(lobby.places.available_permits(), 8);
     }
 }

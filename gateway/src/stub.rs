@@ -18,6 +18,7 @@ mod datagram;
 mod message;
 
 use message::Transport;
+pub(crate) use message::may_be_asked;
 
 /// Serves a datagram socket bound inside the sandbox until the session ends.
 pub(crate) fn accept(session: &Arc<Session>, socket: OwnedFd) -> Result<(), ControlError> {

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
@@ -61,7 +62,12 @@ pub(crate) fn receive(socket: &OwnedFd, wait: PollTimeout) -> Option<ToLauncher>
         return None;
     }
     let mut bytes = vec![0; FRAME_BYTES_MAX];
-    let count = recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT).ok()?;
+    let mut received = recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT);
+    if received == Err(Errno::ECONNRESET) {
+        // Closed with something unread: what it said before comes after.
+        received = recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT);
+    }
+    let count = received.ok()?;
     bytes.truncate(count);
     ToLauncher::decode(&bytes).ok()
 }

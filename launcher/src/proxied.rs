@@ -43,12 +43,37 @@ struct ProxiedSandbox {
     token: StoredToken,
     sources: Result<Vec<Source>, String>,
     socket: Option<OwnedFd>,
+    /// Why it is not served, as its user was told last.
+    told: Option<String>,
 }
+
+impl ProxiedSandbox {
+    /// Whether the gateway may take it, and has not.
+    fn is_left_out(&self) -> bool {
+        self.socket.is_none() && self.sources.is_ok()
+    }
+
+    /// Says why it is not served, once.
+    fn is_not_served(&mut self, why: &str, voice: &mut dyn Voice) {
+        if self.told.as_deref() != Some(why) {
+            voice.say(&format!(
+                "outgate: token `{}` is not served: {why}",
+                self.token.name
+            ));
+            self.told = Some(why.to_owned());
+        }
+    }
+}
+
+/// Those left out that are tried again at once, at most: room for one is rarely room for many.
+const TRIED_MAX: usize = 8;
 
 /// See the head of this file.
 pub(crate) struct ProxiedSandboxes<'a> {
     options: ProxyOptions<'a>,
     watch: Inotify,
+    /// The directory that is watched, by device and inode.
+    watched: (u64, u64),
     begin: BeginFrame,
     sandboxes: BTreeMap<String, ProxiedSandbox>,
 }
@@ -65,17 +90,11 @@ pub(crate) enum Look {
 impl<'a> ProxiedSandboxes<'a> {
     /// Watches the directory from here on.
     pub(crate) fn new(options: ProxyOptions<'a>, begin: BeginFrame) -> io::Result<Self> {
-        options.tokens.make()?;
-        let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
-        let news = AddWatchFlags::IN_MOVED_TO
-            | AddWatchFlags::IN_MOVED_FROM
-            | AddWatchFlags::IN_DELETE
-            | AddWatchFlags::IN_CLOSE_WRITE
-            | AddWatchFlags::IN_ATTRIB;
-        watch.add_watch(options.tokens.path(), news)?;
+        let (watch, watched) = watch(&options.tokens)?;
         Ok(Self {
             options,
             watch,
+            watched,
             begin,
             sandboxes: BTreeMap::new(),
         })
@@ -116,15 +135,33 @@ impl<'a> ProxiedSandboxes<'a> {
             match heard(socket, name, voice) {
                 Heard::Nothing => {}
                 Heard::End => sandbox.socket = None,
+                Heard::Refused(why) => {
+                    sandbox.socket = None;
+                    sandbox.is_not_served(&why, voice);
+                }
             }
         }
-        if self.watch.read_events().is_ok() {
+        let is_anybody_left_out = self.sandboxes.values().any(ProxiedSandbox::is_left_out);
+        // Also one that another took the place of, as a backup that is restored does.
+        if self.watch.read_events().is_ok() || !self.is_watched() || is_anybody_left_out {
             self.look(Look::Tokens, front, voice);
         }
     }
 
     /// Opens what is new, and closes what is gone, over or another.
     pub(crate) fn look(&mut self, look: Look, front: BorrowedFd<'_>, voice: &mut dyn Voice) {
+        // Watched before it is read, so that nothing changes unheard in between.
+        if !self.is_watched() {
+            match watch(&self.options.tokens) {
+                Ok((watch, watched)) => (self.watch, self.watched) = (watch, watched),
+                Err(error) => {
+                    voice.say(&format!(
+                        "outgate: the tokens: {error}; no token is good now"
+                    ));
+                    return self.sandboxes.clear();
+                }
+            }
+        }
         let good = match self.options.tokens.list() {
             Ok(tokens) => tokens
                 .into_iter()
@@ -142,36 +179,47 @@ impl<'a> ProxiedSandboxes<'a> {
             good.iter()
                 .any(|token| token.name == *name && *token == sandbox.token)
         });
+        let mut tried = 0_usize;
         for token in good {
             let known = self.sandboxes.get(&token.name);
-            if known.is_some() && look == Look::Tokens {
+            // One that the gateway had no room for may have it now.
+            if known.is_some_and(ProxiedSandbox::is_left_out) {
+                tried = tried.saturating_add(1);
+                if tried > TRIED_MAX {
+                    continue;
+                }
+            } else if known.is_some() && look == Look::Tokens {
                 continue;
             }
             let sources = (self.options.read)(&token);
-            if known.is_some_and(|known| known.sources == sources) {
+            if known.is_some_and(|known| known.sources == sources && !known.is_left_out()) {
                 continue;
             }
             // One of before ends first: a token has one session.
-            self.sandboxes.remove(&token.name);
+            let told = self.sandboxes.remove(&token.name).and_then(|old| old.told);
             let opened = match &sources {
                 Ok(sources) => self
                     .open(&token, sources, front)
                     .map_err(|error| error.to_string()),
                 Err(fault) => Err(fault.clone()),
             };
-            if let Err(fault) = &opened {
-                voice.say(&format!(
-                    "outgate: token `{}` is not served: {fault}",
-                    token.name
-                ));
-            }
-            let sandbox = ProxiedSandbox {
+            let mut sandbox = ProxiedSandbox {
                 token,
                 sources,
-                socket: opened.ok(),
+                socket: None,
+                told,
             };
+            match opened {
+                Ok(socket) => sandbox.socket = Some(socket),
+                Err(fault) => sandbox.is_not_served(&fault, voice),
+            }
             self.sandboxes.insert(sandbox.token.name.clone(), sandbox);
         }
+    }
+
+    /// Whether the directory of that name is the one that is watched.
+    fn is_watched(&self) -> bool {
+        self.options.tokens.inode() == Some(self.watched)
     }
 
     /// Opens the session of a token.
@@ -199,9 +247,34 @@ impl<'a> ProxiedSandboxes<'a> {
         drop(theirs);
         for frame in session_frames(&token.name, sources, &self.begin)? {
             // The gateway reads while we send: this waits for room.
-            send(ours.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL)?;
+            if let Err(errno) = send(ours.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL) {
+                // Who refuses closes what it has not read; its reason lies there.
+                return Err(match receive(&ours, PollTimeout::ZERO) {
+                    Some(ToLauncher::Refused { message }) => io::Error::other(message),
+                    _ => errno.into(),
+                });
+            }
         }
         Ok(ours)
+    }
+}
+
+/// Watches the directory, which is made where there is none; which one it is.
+fn watch(tokens: &TokenDirectory) -> io::Result<(Inotify, (u64, u64))> {
+    tokens.make()?;
+    let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+    let news = AddWatchFlags::IN_MOVED_TO
+        | AddWatchFlags::IN_MOVED_FROM
+        | AddWatchFlags::IN_DELETE
+        | AddWatchFlags::IN_CLOSE_WRITE
+        | AddWatchFlags::IN_ATTRIB
+        | AddWatchFlags::IN_DELETE_SELF
+        | AddWatchFlags::IN_MOVE_SELF;
+    let before = tokens.inode();
+    watch.add_watch(tokens.path(), news)?;
+    match tokens.inode() {
+        Some(watched) if before == Some(watched) => Ok((watch, watched)),
+        _ => Err(io::Error::other("their directory changes all the time")),
     }
 }
 
@@ -209,6 +282,8 @@ impl<'a> ProxiedSandboxes<'a> {
 enum Heard {
     Nothing,
     End,
+    /// It does not, and why.
+    Refused(String),
 }
 
 /// Says what the gateway says of a session.
@@ -226,10 +301,7 @@ fn heard(socket: &OwnedFd, name: &str, voice: &mut dyn Voice) -> Heard {
             voice.say(&format!("outgate: {name}: {line}"));
             Heard::Nothing
         }
-        Some(ToLauncher::Refused { message }) => {
-            voice.say(&format!("outgate: token `{name}` is not served: {message}"));
-            Heard::End
-        }
+        Some(ToLauncher::Refused { message }) => Heard::Refused(message),
         Some(_) => Heard::Nothing,
         None => Heard::End,
     }

@@ -12,7 +12,8 @@ use outgate_policy::{Context, PathGrant, Policy, SecretSource};
 use crate::limits::LINKS_MAX;
 use crate::options::RunOptions;
 use crate::run_error::RunError;
-use crate::secrets::SecretError;
+use crate::secrets::{ACCEPTED, SecretError};
+use crate::tokens::TOKENS_DIRECTORY;
 use crate::writable::{Granted, PlaceLooks};
 
 /// Names of standard output. What the gateway would open under them is its
@@ -169,12 +170,21 @@ fn is_device(path: &Path) -> bool {
     kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
 }
 
-/// A command must not write what says which manifests are accepted, nor make it where there is
-/// none yet.
+/// A command must not write what says which manifests are accepted, nor which tokens are good,
+/// nor make it where there is none yet.
 pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Result<(), RunError> {
     let Some(path) = accepted else {
         return Ok(());
     };
+    unbelievable(grants, path, ("outgate trust", ACCEPTED))?;
+    let tokens = path.with_file_name(TOKENS_DIRECTORY);
+    unbelievable(grants, &tokens, ("outgate token", TOKENS))
+}
+
+/// What the directory is that says whom an explicit proxy serves.
+const TOKENS: &str = "the tokens of your explicit proxy";
+
+fn unbelievable(grants: Grants<'_>, path: &Path, whose: (&str, &str)) -> Result<(), RunError> {
     let mut denied = grants.policy.filesystem().deny.iter();
     if denied.any(|deny| path.starts_with(&deny.path)) {
         return Ok(());
@@ -193,7 +203,7 @@ pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Resul
     let below = || granted.find(is_below).map(|grant| grant.path.clone());
     match around.next().or_else(below) {
         None => Ok(()),
-        Some(grant) => Err(SecretError::accepted(path, &grant).into()),
+        Some(grant) => Err(SecretError::believed(whose, path, &grant).into()),
     }
 }
 

@@ -85,14 +85,15 @@ pub enum SecretError {
 }
 
 /// What a directory is in which the user's acceptance of manifests is kept.
-const ACCEPTED: &str = "what you accepted of manifests";
+pub(crate) const ACCEPTED: &str = "what you accepted of manifests";
 
 impl SecretError {
-    /// The command could write what says which manifests are accepted.
-    pub(crate) fn accepted(path: &Path, grant: &str) -> Self {
+    /// The command could write what outgate believes its user wrote: which manifests are
+    /// accepted, or whom the explicit proxy serves.
+    pub(crate) fn believed((place, what): (&str, &str), path: &Path, grant: &str) -> Self {
         Self::Reachable {
-            place: "outgate trust".to_owned(),
-            what: ACCEPTED.to_owned(),
+            place: place.to_owned(),
+            what: what.to_owned(),
             path: path.display().to_string(),
             right: "write",
             grant: grant.to_owned(),

@@ -32,10 +32,13 @@ const NAME_BYTES_MAX: usize = 64;
 /// What of a mode says who may do what.
 const MODE_BITS: u32 = 0o777;
 
+/// The directory of tokens, beside that of records.
+pub(crate) const TOKENS_DIRECTORY: &str = "tokens";
+
 /// Where tokens are kept, by the variables `XDG_STATE_HOME` and `HOME`.
 pub fn tokens_directory(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let records = records_directory(state, home)?;
-    Some(records.parent()?.join("tokens"))
+    Some(records.parent()?.join(TOKENS_DIRECTORY))
 }
 
 /// What is known of one token.
@@ -162,6 +165,12 @@ impl TokenDirectory {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Which directory it is by now, by device and inode.
+    pub(crate) fn inode(&self) -> Option<(u64, u64)> {
+        let found = std::fs::symlink_metadata(&self.0).ok()?;
+        found.is_dir().then(|| (found.dev(), found.ino()))
     }
 
     /// Makes it where it is not there.

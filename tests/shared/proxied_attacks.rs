@@ -132,16 +132,21 @@ lab_tests! {
         let answer = rest(nested);
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
         let proxy = format!("http://ci:{token}@{PROXY}");
-        for (method, code) in [("CONNECT", "4"), ("GET", "200")] {
+        let other = "Proxy-Authorization: Basic dXNlcjp3b3Jk";
+        for (method, field, code) in [
+            ("CONNECT", field.trim_end(), "4"),
+            ("GET", field.trim_end(), "403"),
+            ("GET", other, "200"),
+        ] {
             let url = "https://opened.example/a";
-            let field = field.trim_end();
             let words = ["-x", &proxy, "-X", method, "-H", field, url];
             let (status, said) = stage.curl(&words);
             let is_so = status.starts_with(&format!("200/{code}"));
             assert!(is_so, "{method}: {status} {said}");
         }
         let mut plain = tunnel(&token, "host.example:80");
-        let head = format!("GET /x HTTP/1.1\r\nHost: host.example\r\nConnection: close\r\n{field}\r\n");
+        let other = "Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n";
+        let head = format!("GET /x HTTP/1.1\r\nHost: host.example\r\nConnection: close\r\n{other}\r\n");
         plain.write_all(head.as_bytes()).expect("the proxy reads");
         let answer = rest(plain);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -205,8 +210,8 @@ lab_tests! {
         let token = stage.make("ci", &[]);
         let begun = Instant::now();
         let mut slow: Vec<TcpStream> = Vec::new();
-        for source in [[127, 0, 0, 2], [127, 0, 0, 3]] {
-            for number in 0..200 {
+        for source in [[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4], [127, 0, 0, 5]] {
+            for number in 0..100 {
                 let mut stream = dial_from(source.into());
                 let bytes = [&b""[..], b"G", b"\x05", b"\x05\x01\x02"][number % 4];
                 stream.write_all(bytes).ok();
@@ -222,6 +227,12 @@ lab_tests! {
         let asked = Instant::now();
         assert!(stage.is_good("ci", &token));
         assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        // Whoever comes after them, and they come again.
+        for number in 0..50 {
+            let source = Ipv4Addr::new(127, 0, 0, 1 + number % 6);
+            slow.extend((0..40).map(|_| dial_from(source)));
+            assert!(stage.is_good("ci", &token), "{number}");
+        }
         // Each is let go in time, whether it says a byte now and then or nothing.
         let limit = Duration::from_secs(30);
         for stream in &mut slow {
@@ -237,5 +248,43 @@ lab_tests! {
         let mut from_there = dial_from(Ipv4Addr::new(127, 0, 0, 2));
         from_there.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("the proxy reads");
         assert!(rest(from_there).starts_with("HTTP/1.1 400"));
+    }
+
+    fn a_name_carries_no_credential_and_few_bytes(lab) {
+        let more = ["-a", "http://**.any.example", "-a", "tls://**.any.example", "-a", "tcp://**.any.example:7000"];
+        let Some(stage) = Stage::start(lab, Identity::Own, &more) else {
+            return;
+        };
+        let token = stage.make("ci", &[]);
+        let field = authorization("ci", &token);
+        let ask = |name: &str, port: u16| {
+            let head = format!("CONNECT {name}:{port} HTTP/1.1\r\n{field}Connection: close\r\n\r\n");
+            let mut stream = dial();
+            stream.write_all(head.as_bytes()).expect("the proxy reads");
+            let mut answer = vec![0; 4096];
+            let count = stream.read(&mut answer).expect("an answer");
+            answer.truncate(count);
+            String::from_utf8_lossy(&answer).into_owned()
+        };
+        let plain = |name: &str| {
+            let head = format!("GET http://{name}/ HTTP/1.1\r\nHost: {name}\r\n{field}Connection: close\r\n\r\n");
+            stage.says(head.as_bytes())
+        };
+        let name = format!("{token}.any.example");
+        for answer in [ask(&name, 443), ask(&name, 7000), ask(&name, 80), plain(&name)] {
+            assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+            assert!(!answer.contains(&token), "{answer}");
+        }
+        let with_python = format!("{name}:7000");
+        let (status, said) = stage.curl(&["-x", &format!("socks5h://ci:{token}@{PROXY}"), &format!("gopher://{with_python}/1x")]);
+        assert!(said.contains("(2)") || said.contains("not allowed"), "{status} {said}");
+        // Labels below one domain: each is new, and not one is a secret.
+        let label = |number: u32| format!("{:0>60}", format!("{:x}", number.wrapping_mul(2_654_435_761)));
+        let answers: Vec<String> = (1..90).map(|number| ask(&format!("{}.any.example", label(number)), 80)).collect();
+        let refused = |answer: &&String| answer.contains("labels below any.example");
+        assert!(answers.iter().filter(refused).count() > 10, "{answers:?}");
+        assert!(answers.first().is_some_and(|first| !refused(&first)), "{answers:?}");
+        let records = stage.records();
+        assert!(records.iter().all(|line| !line.to_string().contains(&token)), "{records:?}");
     }
 }

@@ -232,4 +232,88 @@ lab_tests! {
         let ended = gate.end();
         assert_eq!(ended.code, Some(0), "{ended}");
     }
+
+    fn a_directory_that_another_took_the_place_of_keeps_nobody_in(lab) {
+        for identity in Identity::all() {
+            let Some(stage) = Stage::start(lab, identity, &[]) else {
+                return;
+            };
+            let state = lab.folder("state", identity).join("outgate");
+            for (number, moved) in [state.join("tokens"), state].iter().enumerate() {
+                let before = stage.make(&format!("before-{number}"), &[]);
+                std::fs::rename(moved, moved.with_extension(format!("old-{number}"))).expect("it is moved");
+                let name = format!("after-{number}");
+                let after = stage.make(&name, &[]);
+                let over = |name: &str, token: &str| eventually(SOON, || !stage.is_good(name, token));
+                assert!(over(&format!("before-{number}"), &before), "{identity:?} {}", stage.gate.errors());
+                let revoked = stage.token(&["revoke", &name]);
+                assert_eq!(revoked.code, Some(0), "{revoked}");
+                assert!(over(&name, &after), "{identity:?} {}", stage.gate.errors());
+            }
+            stage.gate.end();
+        }
+    }
+
+    fn a_token_without_room_is_told_and_served_once_there_is_some(lab) {
+        let Some(stage) = Stage::start(lab, Identity::Own, &["--sandboxes", "2", "--sandboxes-per-user", "2"]) else {
+            return;
+        };
+        for name in ["one", "two"] {
+            stage.make(name, &[]);
+        }
+        let third = stage.token(&["create", "third"]);
+        assert_eq!(third.code, Some(0), "{third}");
+        let told = || stage.gate.errors().contains("token `third` is not served: ");
+        assert!(eventually(SOON, told), "{}", stage.gate.errors());
+        assert!(stage.gate.errors().contains("--sandboxes"), "{}", stage.gate.errors());
+        assert!(!stage.is_good("third", third.stdout.trim()));
+        let revoked = stage.token(&["revoke", "one"]);
+        assert_eq!(revoked.code, Some(0), "{revoked}");
+        let served = || stage.is_good("third", third.stdout.trim());
+        assert!(eventually(SOON, served), "{}", stage.gate.errors());
+        assert_eq!(stage.gate.errors().matches("is not served").count(), 1);
+    }
+
+    fn a_token_goes_to_no_origin(lab) {
+        let Some(stage) = Stage::start(lab, Identity::Own, &[]) else {
+            return;
+        };
+        let (token, other) = (stage.make("ci", &[]), stage.make("other", &[]));
+        stage.arrived();
+        let field = authorization("ci", &token);
+        for leaves in [&token, &other] {
+            for way in [
+                format!("Authorization: Bearer {leaves}\r\n"),
+                format!("X-Api: {leaves}\r\n"),
+                format!("Proxy_Authorization: Bearer {leaves}\r\n"),
+            ] {
+                let answer = stage.says(&get("http://host.example/x", &format!("{field}{way}")).into_bytes());
+                assert!(answer.starts_with("HTTP/1.1 403 "), "{way}: {answer}");
+            }
+            let answer = stage.says(&get(&format!("http://host.example/x?t={leaves}"), &field).into_bytes());
+            assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        }
+        assert_eq!(stage.arrived(), "");
+    }
+
+    fn no_command_writes_who_is_served(lab) {
+        for identity in Identity::all() {
+            let tokens = lab.folder("state", identity).join("outgate/tokens");
+            let tokens = tokens.to_string_lossy().into_owned();
+            for made in [false, true] {
+                if made {
+                    let created = crate::gate::outgate(lab, identity, &["token", "create", "ci"]);
+                    assert_eq!(created.code, Some(0), "{created}");
+                }
+                let above = lab.folder("state", identity).to_string_lossy().into_owned();
+                for grant in [&tokens, &above] {
+                    let refused = crate::gate::outgate(lab, identity, &["run", "-w", grant, "--", "true"]);
+                    assert_ne!(refused.code, Some(0), "{identity:?} {made} {grant} {refused}");
+                }
+                let refused = crate::gate::outgate(lab, identity, &["run", "-w", &tokens, "--", "true"]);
+                let words = if made { "the tokens of your explicit proxy" } else { "cannot be granted" };
+                assert!(refused.stderr.contains(words), "{identity:?} {refused}");
+            }
+        }
+    }
 }

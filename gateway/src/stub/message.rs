@@ -122,24 +122,7 @@ fn lookup(
     {
         return (ResponseCode::NXDomain, None);
     }
-    if let Some(misuse) = session.secrets().and_then(|own| own.in_name(name.as_str())) {
-        let event = Event::new(Kind::Finding, Outcome::Deny, name.as_str());
-        let event = event.reason(Reason::Secret, &misuse.because);
-        let event = match process {
-            Some(process) => event.process(process),
-            None => event,
-        };
-        session.recorder().record(&event).ok();
-        session.recorder().tell(&Refusal::own(
-            Reason::Secret,
-            name.as_str(),
-            &misuse.because,
-        ));
-        return (ResponseCode::NXDomain, None);
-    }
-    if let Some(scan) = session.scan(session.rules().mode_of_name(&name))
-        && !may_leave(session, process, &scan, (&name, &text))
-    {
+    if may_be_asked(session, process, (&name, &text)).is_err() {
         return (ResponseCode::NXDomain, None);
     }
     let (address, seen) = session.asked(&name);
@@ -160,37 +143,66 @@ fn lookup(
     }
 }
 
+/// Whether a question for a name may leave, spelt as `text`: its labels would leave with it.
+/// Whoever has somebody look a name up asks this first, whichever way it was named by.
+///
+/// # Errors
+/// It holds a credential, or there were too many like it; recorded and told by then.
+pub(crate) fn may_be_asked(
+    session: &Session,
+    process: Option<&ProcessFacts>,
+    (name, text): (&HostName, &str),
+) -> Result<(), Refusal> {
+    if let Some(misuse) = session.secrets().and_then(|own| own.in_name(name.as_str())) {
+        let event = Event::new(Kind::Finding, Outcome::Deny, name.as_str());
+        let event = event.reason(Reason::Secret, &misuse.because);
+        session.recorder().record(&by(event, process)).ok();
+        let refusal = Refusal::own(Reason::Secret, name.as_str(), &misuse.because);
+        session.recorder().tell(&refusal);
+        return Err(refusal);
+    }
+    match session.scan(session.rules().mode_of_name(name)) {
+        Some(scan) => may_leave(session, process, &scan, (name, text)),
+        None => Ok(()),
+    }
+}
+
 /// Whether the scan lets a name go, spelt as `text`.
 fn may_leave(
     session: &Session,
     process: Option<&ProcessFacts>,
     scan: &SandboxScan,
     (name, text): (&HostName, &str),
-) -> bool {
+) -> Result<(), Refusal> {
     let rules = session.rules();
     let found = scan.name(&rules, name, text);
+    let mut refused = None;
     for finding in &found {
-        found_in_name(session, process, finding);
+        let refusal = found_in_name(session, process, finding);
+        refused = refused.or(refusal);
     }
-    if found.iter().any(|finding| finding.action == Action::Block) {
-        return false;
+    if let Some(refusal) = refused {
+        return Err(refusal);
     }
     let Err(because) = scan.labels(&rules, name) else {
-        return true;
+        return Ok(());
     };
     let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason(Reason::Names, &because);
     session.recorder().record(&by(event, process)).ok();
-    session
-        .recorder()
-        .tell(&Refusal::own(Reason::Names, A_NAME, &because));
-    false
+    let refusal = Refusal::own(Reason::Names, A_NAME, &because);
+    session.recorder().tell(&refusal);
+    Err(refusal)
 }
 
 /// What stands in records for a name that may hold a credential.
 const A_NAME: &str = "a name";
 
-/// Records what was found in a name, and never the name.
-fn found_in_name(session: &Session, process: Option<&ProcessFacts>, finding: &Finding) {
+/// Records what was found in a name, and never the name; what refuses it, if something does.
+fn found_in_name(
+    session: &Session,
+    process: Option<&ProcessFacts>,
+    finding: &Finding,
+) -> Option<Refusal> {
     let told = ToldFinding::of(finding, A_NAME, None);
     let outcome = match finding.action {
         Action::Block => Outcome::Deny,
@@ -201,9 +213,11 @@ fn found_in_name(session: &Session, process: Option<&ProcessFacts>, finding: &Fi
         .recorder()
         .record(&by(event.finding(finding), process))
         .ok();
-    if finding.action == Action::Block {
-        session.recorder().tell(&told.refusal);
+    if finding.action != Action::Block {
+        return None;
     }
+    session.recorder().tell(&told.refusal);
+    Some(told.refusal)
 }
 
 fn by<'a>(event: Event<'a>, process: Option<&'a ProcessFacts>) -> Event<'a> {

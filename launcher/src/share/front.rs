@@ -25,6 +25,8 @@ use crate::voice::Voice;
 const END_TIME: Duration = Duration::from_secs(5);
 /// Time after which who asked for the end is told what is waited for.
 const TELL_TIME: Duration = Duration::from_millis(700);
+/// How often the tokens are looked for where they were.
+const LOOK_TIME: Duration = Duration::from_secs(1);
 /// Time for the gateway to compile its policy and answer.
 const START_MS: u16 = 15_000;
 
@@ -227,7 +229,12 @@ impl Front {
         let mut ending = Ending::Not;
         let mut pulse = Pulse::new(service.pulse());
         loop {
-            let left = [ending.left(), pulse.left()].into_iter().flatten().min();
+            // A directory of tokens that goes with one above it says nothing.
+            let look = proxied.is_some().then_some(LOOK_TIME);
+            let left = [ending.left(), pulse.left(), look]
+                .into_iter()
+                .flatten()
+                .min();
             let Some(ready) = self.wait(left, signals, proxied.as_ref()) else {
                 continue;
             };
@@ -237,11 +244,11 @@ impl Front {
             if let Some(over) = self.check_end(&mut ending, voice) {
                 return over;
             }
-            if ready == Ready::Nobody {
-                continue;
-            }
             if let Some(proxied) = proxied {
                 proxied.hear(self.socket.as_fd(), voice);
+            }
+            if ready == Ready::Nobody {
+                continue;
             }
             if let Ok(Some(signal)) = signals.read_signal() {
                 match (wish(&signal, law.terminal), ending) {
