@@ -72,7 +72,7 @@ lab_tests! {
         run.wait_for_count(&format!("{B} 200."), 21);
         assert!(!person.output().contains("3: "), "{}", person.output());
         let kept = std::fs::read_to_string(&file).expect("a policy");
-        assert_eq!(kept, "\n[[allow]]\nrule = \"GET http://b.example:8080/x\"\n");
+        assert_eq!(kept, "[[allow]]\nrule = \"GET http://b.example:8080/x\"\n");
         // By the rule for the host.
         run.say("-s http://b.example:8080/other\n");
         person.wait_for("3: agent asks");
