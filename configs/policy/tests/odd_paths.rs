@@ -1,6 +1,11 @@
 //! Paths with blanks, quotes, controls and other signs that some reader takes for more: what is
 //! learnt of them and offered for them comes back as the same rule, or is none, in words.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test ends where something is not as it must be"
+)]
+
 use outgate_policy::{
     Context, Learner, MaskedValues, PastEvent, Policy, Process, Question, Sighted, Sighting,
     Source, SourceKind, Verdict, compile, with_rule,
