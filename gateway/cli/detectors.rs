@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use outgate_policy::{Source, SourceKind};
+use outgate_gateway::config::DetectorFiles;
+use outgate_policy::{Source, SourceKind, of_command};
 
 /// Largest policy file that is read, in bytes: no real one comes near.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -15,8 +16,15 @@ const WRONG: u8 = 2;
 
 /// Judges the files together, in their order.
 #[expect(clippy::print_stderr, reason = "this is the program's voice")]
-pub(crate) fn check(files: &[PathBuf]) -> ExitCode {
-    let sources: Result<Vec<Source>, String> = files.iter().map(|path| source(path)).collect();
+pub(crate) fn check(judged: &DetectorFiles) -> ExitCode {
+    let sources: Result<Vec<Source>, String> =
+        judged.files.iter().map(|path| source(path)).collect();
+    let sources = sources.map(|mut sources| {
+        if let Some((last, name)) = sources.last_mut().zip(judged.command.as_deref()) {
+            *last = of_command(SourceKind::Manifest, &last.place, (name, &last.text));
+        }
+        sources
+    });
     match sources.and_then(|sources| outgate_gateway::judge_detectors(&sources)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

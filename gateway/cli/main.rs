@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(GatewayCommand::Authority(request)) => authority::run(&request),
-        Ok(GatewayCommand::Detectors(files)) => detectors::check(&files),
+        Ok(GatewayCommand::Detectors(judged)) => detectors::check(&judged),
         Ok(GatewayCommand::Trial) => match outgate_gateway::trial(io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -253,8 +253,8 @@ pub enum GatewayCommand {
     Share(ShareCommand),
     /// Make or describe the user's own authority.
     Authority(AuthorityArguments),
-    /// `detectors BUILD FILE...`: judge the detectors of these policy files.
-    Detectors(Vec<PathBuf>),
+    /// `detectors BUILD [--command NAME] FILE...`: judge the detectors of these policy files.
+    Detectors(DetectorFiles),
     /// Be the origin of `outgate check --clients`.
     Trial,
     /// Keep secrets for a gateway.
@@ -265,13 +265,22 @@ pub enum GatewayCommand {
     Help,
 }
 
+/// Policy files whose detectors are judged together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetectorFiles {
+    /// In merge order.
+    pub files: Vec<PathBuf>,
+    /// Of which command the last of them is the manifest; empty for one without commands.
+    pub command: Option<String>,
+}
+
 /// How it is used.
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N
        outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N] [--admin-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
-       outgate-gateway detectors BUILD FILE...
+       outgate-gateway detectors BUILD [--command NAME] FILE...
        outgate-gateway trial BUILD
        outgate-gateway --version
 
@@ -300,9 +309,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
         }
         Some("detectors") => {
             same_build(&mut arguments)?;
-            Ok(GatewayCommand::Detectors(
-                arguments.map(PathBuf::from).collect(),
-            ))
+            let mut arguments = arguments.peekable();
+            let command = arguments.next_if(|word| word == "--command");
+            let command = command.and_then(|_| arguments.next()?.into_string().ok());
+            let files = arguments.map(PathBuf::from).collect();
+            Ok(GatewayCommand::Detectors(DetectorFiles { files, command }))
         }
         Some("trial") => same_build(&mut arguments).map(|()| GatewayCommand::Trial),
         Some("authority") => authority(&mut arguments).map(GatewayCommand::Authority),

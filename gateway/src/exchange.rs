@@ -12,7 +12,7 @@ use outgate_record::Reason;
 use tokio::time::timeout;
 
 use crate::admit;
-use crate::ask::{self, ConnectionCourse};
+use crate::ask::{self, ConnectionCourse, held};
 use crate::audit::Kind;
 use crate::body::Inner;
 use crate::carrier::Carrier;
@@ -209,7 +209,7 @@ impl Exchange {
         let question = question.and_then(|verdict| self.question(&request, verdict));
         if let Some(question) = question {
             turn.end().await;
-            let asked = session.open_questions().hold(question).await;
+            let asked = held::patiently(session, question).await;
             turn = session.turn().await;
             if asked == Asked::Granted {
                 filters = filters::of(session);

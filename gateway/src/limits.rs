@@ -401,7 +401,8 @@ pub(crate) const SCAN_MESSAGE_DEPTH_MAX: usize = 8;
 /// Parts of requests that are remembered as clean, at 8 bytes each: the fields of
 /// some clients, and targets that are asked for again.
 pub(crate) const SCAN_CLEAN_MAX: usize = 8192;
-/// How long a request may wait for a person, at most: longer than clients do.
+/// How long a request may wait for a person, and its question for one who tries again, at most:
+/// longer than clients wait.
 pub(crate) const ASK_TIME_MAX: Duration = Duration::from_mins(10);
 /// How long a held call, or a connection that waits in its place, may take: clients give up
 /// connecting after ten seconds, the hastiest of those that have such a time by default.

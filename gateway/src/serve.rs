@@ -196,7 +196,7 @@ impl Gateway {
             inventory,
             tenant: None,
             under_way: Arc::default(),
-            ask_seconds: opening.begin.ask_seconds,
+            ask: opening.begin.ask,
         });
         let event = Event::new(Kind::Start, Outcome::Note, "")
             .detail(&opening.begin.command)

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use outgate_handoff::ShareLimit;
+use outgate_handoff::{AskTimes, ShareLimit};
 use outgate_policy::{Host, HostName, Inspect, Proxies};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -62,8 +62,8 @@ pub(crate) struct SessionParts {
     pub(crate) tenant: Option<Tenant>,
     /// What is finished before the gateway ends.
     pub(crate) under_way: Arc<UnderWay>,
-    /// How long a request may wait for a person, in seconds; 0: nobody is asked.
-    pub(crate) ask_seconds: u32,
+    /// How long a person is asked about what no rule decides.
+    pub(crate) ask: AskTimes,
 }
 
 /// One sandbox. Lives as long as its control connection.
@@ -125,7 +125,7 @@ impl Session {
         let current = Arc::new(current);
         let flows = Arc::new(Semaphore::new(flows_max));
         let control = Arc::clone(&parts.control);
-        let open_questions = Questions::new(parts.ask_seconds, flows_max, control);
+        let open_questions = Questions::new(parts.ask, flows_max, control);
         let governs: Arc<dyn Governs> = Arc::clone(&current) as _;
         let crowd = (Arc::clone(&flows), flows_max);
         let recorder = Arc::new(Recorder::new(governs, parts.audit, parts.control, crowd));

@@ -488,7 +488,7 @@ impl SharedGateway {
             inventory: Arc::clone(&self.inventory),
             tenant: Some(tenant),
             under_way: Arc::clone(&self.under_way),
-            ask_seconds: opening.begin.ask_seconds,
+            ask: opening.begin.ask,
         }))
     }
 }

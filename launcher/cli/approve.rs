@@ -4,6 +4,7 @@
 mod answer;
 mod decider;
 mod desk;
+mod kept;
 mod known;
 mod plain;
 mod screen;
@@ -19,7 +20,8 @@ use clap::{Args, ValueHint};
 
 use crate::report;
 use crate::runs::FAILED;
-use desk::{Desk, KeptRules};
+use desk::Desk;
+use kept::KeptRules;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

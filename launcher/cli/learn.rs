@@ -62,6 +62,10 @@ pub(crate) struct Learn {
 
 /// What is learnt from: a command, or records.
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct Lesson {
     /// Learn from this record
     #[arg(long, value_name = "RECORD", required_unless_present = "command")]
@@ -81,6 +85,10 @@ pub(crate) struct Lesson {
     /// Connect through this proxy [default: https_proxy, http_proxy, no_proxy]
     #[arg(long, value_name = "URL|none", conflicts_with = "from")]
     pub(crate) upstream_proxy: Option<String>,
+    /// Say at the end which files the command opened in vain, and what would grant them: no
+    /// record has them
+    #[arg(long = "watch-files", conflicts_with = "from")]
+    pub(crate) watch_files: bool,
     /// What is done about written files that run later: git hooks, tasks, start files
     #[arg(long, value_name = "WHAT", default_value = "tell")]
     pub(crate) leftovers: Leave,
@@ -206,7 +214,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
         step: None,
         sealed: false,
         no_summary: false,
-        watch_files: false,
+        watch_files: lesson.watch_files,
         leftovers: lesson.leftovers,
         counters: false,
         command: lesson.command,
@@ -215,7 +223,7 @@ pub(crate) fn taught(lesson: Lesson, policy: &Policy) -> Result<Taught, ExitCode
     if status != 0 {
         report::note(&format!(
             "the command ended with {status}: what it would have done after is not learnt; \
-             whether it missed a file, `outgate why PATH` says"
+             whether it missed a file, `--watch-files` and `outgate why PATH` say"
         ));
     }
     // A record may hold the lines of other runs.
@@ -272,6 +280,8 @@ fn see(learner: &mut Learner<'_>, record: &Record<'_>) {
     }
     let subject = record.subject();
     let (outcome, event) = match Past::of(record) {
+        // What it was found in has no other record, where nothing of it left.
+        Past::Other if is_stopped && is_found => return learner.leave(&subject, CREDENTIAL),
         Past::Other => return,
         Past::Refusal(_) if is_of_credential => return learner.leave(&subject, CREDENTIAL),
         Past::Refusal(_) if reason == Some(Reason::Tls) => {

@@ -31,6 +31,7 @@ mod own_words;
 mod past;
 mod path;
 mod policy;
+mod policy_check;
 mod policy_diff;
 mod policy_options;
 mod record;

@@ -2,32 +2,28 @@
 //! comes from, runs the expectations that stand beside rules, lists what is
 //! shipped. Runs nothing and asks nobody.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueHint};
 use outgate_launcher::enforced::refuse_unenforced;
-use outgate_launcher::manifest::MANIFEST_FILE;
-use outgate_launcher::run::{RunError, gateway_program};
+use outgate_launcher::run::RunError;
 use outgate_launcher::sources::{PolicyTextError, SourceCollector};
 use outgate_policy::{
-    Expectation, Expectations, Expected, Policy, PresetKind, Process, Source, SourceKind, Verdict,
-    compile, expectations, preset_kind, preset_names, preset_title,
+    Expectation, Expected, Policy, PresetKind, Process, Source, SourceKind, Verdict, compile,
+    preset_kind, preset_names, preset_title,
 };
 
-use crate::doubts::{missing, unseen};
 use crate::grants::of_run;
+use crate::policy_check::{JudgedPolicy, check, counted, judged};
 use crate::policy_diff::{Diff, diff};
 use crate::policy_options::{PolicyOptions, context, surroundings};
 use crate::replay::replay;
 use crate::schema::{Schema, schema};
-use crate::trusted::{policies, told};
 use crate::{report, show};
 
 /// Exit status when an expectation fails.
 const FAILED: u8 = 1;
-/// Exit status when a policy is wrong.
-const WRONG: u8 = 2;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -93,7 +89,8 @@ enum Command {
 /// Report every fault and warning of policy files
 #[derive(Debug, Args)]
 struct Check {
-    /// Policy files; each is checked by itself, with what it extends
+    /// Policy files; each is checked by itself, with what it extends, and outgate.toml for each
+    /// of its commands
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
@@ -181,138 +178,27 @@ fn shown(options: &Show) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn check(files: &[PathBuf]) -> ExitCode {
-    let mut status = ExitCode::SUCCESS;
-    for path in files {
-        if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
-            if !is_manifest_sound(path) {
-                status = ExitCode::from(WRONG);
-            }
-            continue;
-        }
-        match checked(path) {
-            Ok((policy, sources, _)) if !are_detectors_sound(&policy, &sources) => {
-                status = ExitCode::from(WRONG);
-            }
-            Ok((policy, _, tests)) => {
-                let own = [missing(&policy), unseen(&policy)].concat();
-                for warning in policy.warnings() {
-                    report::warning(&warning.to_string());
-                }
-                for warning in &own {
-                    report::warning(warning);
-                }
-                let tests = match tests.list.len() {
-                    0 => String::new(),
-                    count => format!(", {}", counted(count, "test")),
-                };
-                let rules = counted(policy.rules().count(), "rule");
-                let warnings = counted(policy.warnings().len() + own.len(), "warning");
-                let path = path.display();
-                report::line(&format!("{path}: ok, {rules}{tests}, {warnings}"));
-            }
-            Err(error) => {
-                report::failure(&error);
-                status = ExitCode::from(WRONG);
-            }
-        }
-    }
-    status
-}
-
-/// Whether a manifest is one, with all policies of its commands.
-fn is_manifest_sound(path: &Path) -> bool {
-    let policies = match policies(path) {
-        Ok(policies) => policies,
-        Err(refusal) => {
-            told(&refusal);
-            return false;
-        }
-    };
-    let own = policies.iter().flat_map(|policy| {
-        let warnings = policy.warnings().iter().map(ToString::to_string);
-        warnings.chain(missing(policy)).chain(unseen(policy))
-    });
-    let mut warnings: Vec<String> = own.collect();
-    warnings.sort();
-    warnings.dedup();
-    for warning in &warnings {
-        report::warning(warning);
-    }
-    let commands = counted(policies.len(), "command");
-    let warnings = counted(warnings.len(), "warning");
-    report::line(&format!("{}: ok, {commands}, {warnings}", path.display()));
-    true
-}
-
-/// Whether there are the detectors that a policy names, and those it describes can
-/// be. The program with the engine says what is wrong.
-fn are_detectors_sound(policy: &Policy, sources: &[Source]) -> bool {
-    let settings = policy.settings();
-    if settings.inspect_detectors.is_empty() && settings.inspect_scopes.is_empty() {
-        return true;
-    }
-    // What is shipped names none.
-    let files = sources
-        .iter()
-        .filter(|source| source.kind == SourceKind::Document && Path::new(&source.place).is_file());
-    let program = gateway_program();
-    let status = std::process::Command::new(&program)
-        .args(["detectors", env!("CARGO_PKG_VERSION")])
-        .args(files.map(|source| &source.place))
-        .status();
-    match status {
-        Ok(status) => status.success(),
-        Err(error) => {
-            report::wrong(&format!("`{}`: {error}", program.display()));
-            false
-        }
-    }
-}
-
-/// The policy of a file and its expectations, or every fault of both.
-fn checked(path: &Path) -> Result<(Policy, Vec<Source>, Expectations), RunError> {
-    let (sources, tests) = read(path)?;
-    let policy = compile(&sources, &context()?)?;
-    refuse_unenforced(&policy).map_err(|key| RunError::NotEnforced { key })?;
-    Ok((policy, sources, tests))
-}
-
-/// The sources of the policy that a file is or names, and its expectations.
-fn read(path: &Path) -> Result<(Vec<Source>, Expectations), RunError> {
-    let source = outgate_launcher::sources::document(path)?;
-    let tests = expectations(&source).map_err(PolicyTextError::from)?;
-    let mut collector = SourceCollector::new(surroundings());
-    if tests.policies.is_empty() {
-        collector.file(path)?;
-    }
-    let base = path.parent().unwrap_or(Path::new(""));
-    for name in &tests.policies {
-        collector.named(name, base)?;
-    }
-    collector.base()?;
-    Ok((collector.finish(), tests))
-}
-
 fn test(files: &[PathBuf]) -> ExitCode {
     let mut all = 0;
     let mut failed = 0;
     for path in files {
-        let (policy, _, tests) = match checked(path) {
-            Ok(checked) => checked,
-            Err(error) => return report::failure(&error),
+        let policies = match judged(path) {
+            Ok(policies) => policies,
+            Err(status) => return status,
         };
-        if tests.list.is_empty() {
+        if policies.iter().all(|own| own.tests.is_empty()) {
             let message = format!("`{}` holds no [[test]]", path.display());
             let hint = "add one with `request` and `expect`; `outgate policy test --help` shows it";
             return report::wrong_with_hint(&message, hint);
         }
-        for one in &tests.list {
-            all += 1;
-            if let Err(lines) = run(&policy, one) {
-                failed += 1;
-                for line in lines {
-                    report::line(&line);
+        for own in &policies {
+            for one in &own.tests {
+                all += 1;
+                if let Err(lines) = run(own, one) {
+                    failed += 1;
+                    for line in lines {
+                        report::line(&line);
+                    }
                 }
             }
         }
@@ -368,7 +254,8 @@ fn replaying(options: &Test) -> Result<Policy, RunError> {
 }
 
 /// Compares one expectation; what is wrong with it, in lines.
-fn run(policy: &Policy, one: &Expectation) -> Result<(), Vec<String>> {
+fn run(own: &JudgedPolicy, one: &Expectation) -> Result<(), Vec<String>> {
+    let policy = &own.policy;
     let process = Process {
         executable: &one.process,
     };
@@ -384,7 +271,10 @@ fn run(policy: &Policy, one: &Expectation) -> Result<(), Vec<String>> {
             (Expected::Deny, denial.rule(), by)
         }
     };
-    let head = format!("{}: {}", one.place, one.question);
+    // One of a manifest may be for several commands.
+    let command = own.command.as_ref().map(|name| format!(" (`{name}`)"));
+    let command = command.unwrap_or_default();
+    let head = format!("{}: {}{command}", one.place, one.question);
     if actual == one.expected {
         let is_other = |text: &String| rule.is_none_or(|rule| *rule.text != **text);
         return match one.rule.as_ref().filter(|text| is_other(text)) {
@@ -447,13 +337,5 @@ fn presets(name: Option<&str>) -> ExitCode {
         None => report::failure(&RunError::Source(PolicyTextError::Preset {
             name: name.to_owned(),
         })),
-    }
-}
-
-fn counted(count: usize, word: &str) -> String {
-    match count {
-        0 => format!("no {word}s"),
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
     }
 }

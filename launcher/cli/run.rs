@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use outgate_dlp::Plant;
 use outgate_dlp::inventory::credential;
+use outgate_launcher::AskTimes;
 use outgate_launcher::door::Door;
 use outgate_launcher::environment::Variables;
 use outgate_launcher::leftovers::LeftoversMode;
@@ -27,15 +28,12 @@ use crate::given_files::{absolute, readable_again};
 use crate::lock_file;
 use crate::policy_options::PolicyOptions;
 use crate::report;
-use crate::run_options::{Leave, MonitorReach, Run, TrustWay};
+use crate::run_options::{ASK, Leave, MonitorReach, Run, TrustWay};
 use crate::trusted;
 use crate::upstream;
 
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
-
-/// How long a question stays open where nobody says.
-const ASK_SECONDS: u32 = 60;
 
 /// The status of a locked run that was denied something, where its command's says nothing.
 const BEYOND: u8 = 3;
@@ -79,7 +77,7 @@ pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode
 
 /// What the options of the command line say.
 fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
-    let ask_seconds = asked_for(&arguments);
+    let ask = asked_for(&arguments);
     let summary = summary(&arguments);
     let variables = variables(&arguments);
     let set = set(&arguments).map_err(|message| report::wrong(&message))?;
@@ -116,7 +114,7 @@ fn options(arguments: Run, mode: RunMode) -> Result<RunOptions, ExitCode> {
         planter: canaries,
         sources: collector.finish(),
         command: arguments.command,
-        ask_seconds,
+        ask,
         ask_with: arguments.ask_with,
         // A lock that is widened while it holds is none.
         sealing: if arguments.sealed || arguments.locked.is_some() {
@@ -156,10 +154,10 @@ fn summary(arguments: &Run) -> Summary {
     }
 }
 
-/// For how many seconds what no rule decides is asked for.
-fn asked_for(arguments: &Run) -> u32 {
-    let by_program = arguments.ask_with.as_ref().map(|_| ASK_SECONDS);
-    arguments.ask.or(by_program).unwrap_or(0)
+/// How long people are asked about what no rule decides.
+fn asked_for(arguments: &Run) -> AskTimes {
+    let by_program = arguments.ask_with.as_ref().map(|_| ASK);
+    arguments.ask.or(by_program).unwrap_or_default()
 }
 
 fn about_leftovers(leave: Leave) -> LeftoversMode {

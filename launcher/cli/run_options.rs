@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use outgate_launcher::AskTimes;
 
 use crate::duration::seconds;
 use crate::lock_file;
@@ -48,6 +49,25 @@ impl MonitorReach {
             Self::All => "all",
         }
     }
+}
+
+/// How long people are asked where nobody says: no request waits for as long as cargo, the
+/// hastiest client known, which gives up after thirty seconds; all others wait for a minute and
+/// more.
+pub(crate) const ASK: AskTimes = AskTimes {
+    held_seconds: 25,
+    open_seconds: 300,
+};
+
+/// How long people are asked: the usual time, or this one.
+fn asked(text: &str) -> Result<AskTimes, String> {
+    if text.is_empty() {
+        return Ok(ASK);
+    }
+    seconds(text).map(|seconds| AskTimes {
+        held_seconds: seconds,
+        open_seconds: seconds,
+    })
 }
 
 /// Run a command confined
@@ -99,10 +119,15 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) auto: bool,
     /// Hold a request that no rule decides, and ask who runs `outgate approve`; for this long
-    /// [default: 60s]
+    /// [default: 25s]
+    ///
+    /// Then it is denied: "asked, no answer yet; try again". Without TIME that is before any
+    /// known client gives up (cargo does after 30 seconds), and the question stays open for
+    /// five minutes, so that who tries again finds its answer. With TIME both take that long,
+    /// ten minutes at most.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "60s", value_parser = seconds, conflicts_with = "sealed")]
-    pub(crate) ask: Option<u32>,
+    #[arg(default_missing_value = "", value_parser = asked, conflicts_with = "sealed")]
+    pub(crate) ask: Option<AskTimes>,
     /// As --ask, and start this program to answer, outside of the confinement and with your
     /// environment: a line of JSON for each question and each answer (`outgate approve --help`)
     #[arg(long = "ask-with", value_name = "CMD", conflicts_with_all = ["sealed", "locked"])]

@@ -41,7 +41,7 @@ pub(crate) struct TokenArguments {
 enum TokenCommand {
     /// Make a token for a sandbox, and print it: once
     Create(TokenCreate),
-    /// List them
+    /// List the tokens of a gateway
     List(TokenPlace),
     /// End one, and the connections that were made with it
     Revoke(TokenRevoke),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_launcher::accepted::{AcceptedManifest, AcceptedManifests, accepted_directory};
 use outgate_launcher::manifest::{ManifestFiles, ManifestTrust, found};
-use outgate_policy::{Policy, legible};
+use outgate_policy::{Policy, Source, legible};
 
 use crate::policy_options::PolicyOptions;
 use crate::report;
@@ -71,20 +71,31 @@ pub(crate) fn enter(own: &ManifestFiles) -> Result<(), Refusal> {
 
 /// The policy that a command of a manifest has once it is accepted, or a plain run.
 pub(crate) fn policy(own: Option<(&ManifestFiles, &str)>) -> Result<Policy, Refusal> {
-    let options = PolicyOptions {
-        // What narrows it besides is not what it grants.
-        no_project: true,
-        manifest: own.map(|(own, command)| own.policy(command, ManifestTrust::Accepted)),
-        ..PolicyOptions::default()
-    };
-    options
+    options(own)
         .compile()
         .map_err(|error| (report::chain(&error), error.hint()))
 }
 
+fn options(own: Option<(&ManifestFiles, &str)>) -> PolicyOptions {
+    PolicyOptions {
+        // What narrows it besides is not what it grants.
+        no_project: true,
+        manifest: own.map(|(own, command)| own.policy(command, ManifestTrust::Accepted)),
+        ..PolicyOptions::default()
+    }
+}
+
+/// What a command of a manifest may once that is accepted, and what it is made of.
+pub(crate) struct CommandPolicy {
+    /// Its name; empty where the manifest has no commands.
+    pub(crate) command: String,
+    pub(crate) policy: Policy,
+    pub(crate) sources: Vec<Source>,
+}
+
 /// The policies of the manifest at a path, as their commands would have them once it is
-/// accepted.
-pub(crate) fn policies(path: &Path) -> Result<Vec<Policy>, Refusal> {
+/// accepted, and where it lies.
+pub(crate) fn policies(path: &Path) -> Result<(PathBuf, Vec<CommandPolicy>), Refusal> {
     let above = path.parent().unwrap_or(path);
     let own = manifest(&Path::new(".").join(above))?;
     let here = std::env::current_dir().map_err(|error| (error.to_string(), None))?;
@@ -95,10 +106,22 @@ pub(crate) fn policies(path: &Path) -> Result<Vec<Policy>, Refusal> {
     }
     let all = names
         .into_iter()
-        .map(|name| policy(Some((&own, name))))
+        .map(|name| of_command(&own, name))
         .collect();
     let back = std::env::set_current_dir(here);
-    back.map_err(|error| (error.to_string(), None)).and(all)
+    let all: Result<Vec<CommandPolicy>, Refusal> =
+        back.map_err(|error| (error.to_string(), None)).and(all);
+    all.map(|all| (own.directory, all))
+}
+
+fn of_command(own: &ManifestFiles, name: &str) -> Result<CommandPolicy, Refusal> {
+    let manifest = Some((own, name));
+    let sources = options(manifest).sources();
+    Ok(CommandPolicy {
+        command: name.to_owned(),
+        policy: policy(manifest)?,
+        sources: sources.map_err(|error| (report::chain(&error), error.hint()))?,
+    })
 }
 
 /// Tells a refusal.

@@ -78,4 +78,4 @@ pub mod voice;
 pub mod withheld;
 pub mod writable;
 
-pub use outgate_handoff::{GatewaySetting, RecordRotation, ShareLimit};
+pub use outgate_handoff::{AskTimes, GatewaySetting, RecordRotation, ShareLimit};

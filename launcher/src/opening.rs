@@ -235,7 +235,7 @@ mod tests {
             working_directory: "/w".to_owned(),
             private_directory: "/p".to_owned(),
             command: "c".to_owned(),
-            ask_seconds: 0,
+            ask: outgate_handoff::AskTimes::default(),
         };
         let (file, bytes) = texts_file(&sources, &begin).unwrap();
         let copy = file.try_clone().unwrap();

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use outgate_handoff::RecordRotation;
+use outgate_handoff::{AskTimes, RecordRotation};
 use outgate_policy::Source;
 
 use crate::door::Door;
@@ -53,9 +53,8 @@ pub struct RunOptions {
     pub planter: Planter,
     /// Whether the policy may change while the run goes on.
     pub sealing: Sealing,
-    /// How long a request that no rule decides may wait for a person, in seconds; 0: nobody
-    /// is asked.
-    pub ask_seconds: u32,
+    /// How long a person is asked about what no rule decides.
+    pub ask: AskTimes,
     /// A program of the user's that answers in a person's place, for a shell.
     pub ask_with: Option<String>,
     /// How its texts are read again.

@@ -420,7 +420,7 @@ fn opening(
                     .unwrap_or_default(),
                 outgate_handoff::LINE_BYTES_MAX,
             ),
-            ask_seconds: options.ask_seconds,
+            ask: options.ask,
         },
     })
 }

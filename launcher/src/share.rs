@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use outgate_handoff::{BeginFrame, GatewaySetting};
+use outgate_handoff::{AskTimes, BeginFrame, GatewaySetting};
 use outgate_policy::{Context, Policy, PolicyErrors, Source, compile};
 
 use crate::enforced::refuse_unenforced;
@@ -162,7 +162,7 @@ pub fn share(
         working_directory: options.working_directory,
         private_directory: String::new(),
         command: "gateway".to_owned(),
-        ask_seconds: 0,
+        ask: AskTimes::default(),
     };
     let mut doors = Doors {
         runs: options.place.map(named).transpose()?,

@@ -83,6 +83,7 @@ process = [\"/usr/bin/git\"]
 # Left out:
 #   GET https://b.test/denied: a rule denies it
 #   GET https://evil.test/ok: a credential was on its way there
+#   POST https://evil.test/u: a credential was on its way there
 #   connection to 169.254.169.254:80: it led to an address that is not public
 ";
 
@@ -102,7 +103,7 @@ fn a_record_becomes_a_policy_with_evidence_and_risks() {
     );
     assert_eq!(
         said.stderr,
-        "outgate: note: p.toml: 4 lines learnt, 3 left out; read them before a run has them\n"
+        "outgate: note: p.toml: 4 lines learnt, 4 left out; read them before a run has them\n"
     );
     let said = desk.call(&["policy", "check", "p.toml"]);
     assert!(

@@ -18,6 +18,7 @@ mod learn;
 mod learning;
 mod lines;
 mod lock;
+mod manifest_checks;
 mod manifests;
 mod manual;
 mod monitor;

@@ -39,7 +39,7 @@ impl<'l> Project<'l> {
     }
 
     /// Makes directories of the account's below the home.
-    fn folder(&self, path: &str) {
+    pub(crate) fn folder(&self, path: &str) {
         let mut at = self.home.clone();
         for part in Path::new(path) {
             at.push(part);

@@ -72,7 +72,7 @@ lab_tests! {
         run.wait_for_count(&format!("{B} 200."), 21);
         assert!(!person.output().contains("3: "), "{}", person.output());
         let kept = std::fs::read_to_string(&file).expect("a policy");
-        assert_eq!(kept, "\n[[allow]]\nrule = \"GET http://b.example:8080/x\"\n");
+        assert_eq!(kept, "[[allow]]\nrule = \"GET http://b.example:8080/x\"\n");
         // By the rule for the host.
         run.say("-s http://b.example:8080/other\n");
         person.wait_for("3: agent asks");
@@ -136,6 +136,42 @@ lab_tests! {
         assert_eq!(said.matches("nobody is there to ask").count(), 2, "{said}");
         run.end_input();
         run.finish();
+    }
+
+    fn a_question_outlasts_who_waited_in_vain_and_its_answer_is_for_who_tries_again(lab) {
+        let origin = Origin::start(8080);
+        let mut run = asking(lab, "--ask").start(&shell(ASKER));
+        run.wait_for("here");
+        let mut person = approve(lab, &["agent"]);
+        person.wait_for("watching agent");
+        let begun = Instant::now();
+        run.say(&format!("-s {B}\n"));
+        person.wait_for("1: agent asks for GET http://b.example:8080/x\n");
+        run.say("-s http://b.example:8080/y\n");
+        person.wait_for("2: agent asks for GET http://b.example:8080/y\n");
+        // One that gives up before leaves its question open as well.
+        run.say("-m10 http://b.example:8080/gone\n");
+        run.wait_for("/gone 000.");
+        // Denied before cargo gives up, the hastiest client that is known.
+        run.wait_for_count("asked, no answer yet; try again", 2);
+        let took = begun.elapsed();
+        assert!((Duration::from_secs(24)..Duration::from_secs(30)).contains(&took), "{took:?}");
+        assert!(origin.arrivals().is_empty());
+        // Who tries again waits for the same question.
+        run.say(&format!("-s {B}\n"));
+        // Nobody waits for the other one, which is answered all the same.
+        person.say("2 once\n");
+        person.wait_for("2: granted `GET http://b.example:8080/y` for one request");
+        run.say("-s http://b.example:8080/y\n");
+        run.wait_for("/y 200.");
+        person.say("1 run\n");
+        run.wait_for(&format!("{B} 200."));
+        let asked = person.output();
+        assert!(asked.contains("3: agent asks") && !asked.contains("4: "), "{asked}");
+        assert!(!asked.contains("nobody waits"), "{asked}");
+        run.end_input();
+        run.finish();
+        person.finish();
     }
 
     fn a_flood_of_questions_hides_and_stops_nothing(lab) {

@@ -131,7 +131,7 @@ lab_tests! {
         screen.shows("asks    GET http://b.example:8080/two");
         screen.press("a");
         run.wait_for("/two 200.");
-        assert_eq!(fs::read_to_string(&file).expect("a policy"), "\n[[allow]]\nrule = \"GET http://b.example:8080/two\"\n");
+        assert_eq!(fs::read_to_string(&file).expect("a policy"), "[[allow]]\nrule = \"GET http://b.example:8080/two\"\n");
         run.say("http://b.example:8080/three\n");
         screen.shows("asks    GET http://b.example:8080/three");
         screen.press("d");

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::effect::{Effect, RuleRef};
 use crate::facts::{Facts, Peer, Scheme};
-use crate::grammar;
+use crate::grammar::{self, UNIX};
 use crate::limits::SHOWN_PATH_BYTES_MAX;
 use crate::other_method::OtherMethod;
 use crate::path::RequestTarget;
@@ -92,8 +92,10 @@ impl<'a> DeniedEvent<'a> {
     /// The flag with the narrowest rule that allows the event, with these keys
     /// of its query: values are not shown, since some are secrets.
     fn flag(&self, keys: &[Box<str>]) -> Option<String> {
+        // What comes back as another path, or as none, is offered to nobody.
         if let Self::Unix(path) = self
-            && printable(path) != *path
+            && (printable(path) != *path
+                || grammar::parse(&format!("{UNIX}{path}"), Effect::Allow).is_err())
         {
             return None;
         }

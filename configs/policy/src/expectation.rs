@@ -8,7 +8,7 @@
 
 use crate::author::Author;
 use crate::document;
-use crate::document::{DocumentReader, Item, TEST, TESTS};
+use crate::document::{DocumentReader, Item, RUN, TEST, TESTS};
 use crate::draft::Draft;
 use crate::error::PolicyErrors;
 use crate::expected::{EXPECTED, Expected};
@@ -40,16 +40,18 @@ pub struct Expectations {
     pub list: Vec<Expectation>,
 }
 
-/// Reads the expectations of a document. Its other parts are not judged, but
-/// one that names the policy it is about has no others.
+/// Reads the expectations of a document, or those of a manifest for its command. Its other
+/// parts are not judged, but a document that names the policy it is about has no others.
 ///
 /// # Errors
 /// Every fault, with its place; the author is to blame.
 pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
     let mut found = Expectations::default();
-    if source.kind != SourceKind::Document {
-        return Ok(found);
-    }
+    let command = match source.kind {
+        SourceKind::Document => None,
+        SourceKind::Manifest => source.text.split_once('\n').map(|(name, _)| name),
+        _ => return Ok(found),
+    };
     let context = Context::default();
     let mut draft = Draft::new(&context);
     let location = Location::of(source);
@@ -61,14 +63,18 @@ pub fn expectations(source: &Source) -> Result<Expectations, PolicyErrors> {
         broken: syntax == document::DocumentSyntax::Broken,
     };
     let top = table.get_ref();
-    if top.get("policy").is_some() {
+    if source.kind == SourceKind::Document && top.get("policy").is_some() {
         reader.each(top, "", TESTS, |reader, key, value| {
             if key == "policy" {
                 found.policies = policies(reader, value);
             }
         });
     }
-    if let Some(tests) = top.get("test") {
+    let own = command.and_then(|name| top.get(RUN)?.get_ref().get(name)?.get_ref().as_table());
+    for tests in [Some(top), own].into_iter().flatten() {
+        let Some(tests) = tests.get("test") else {
+            continue;
+        };
         for item in reader.array("test", tests) {
             found.list.extend(expectation(&mut reader, item));
         }
@@ -171,6 +177,29 @@ mod tests {
         ] {
             assert_eq!(read(text).expect(text).policies, policies);
         }
+    }
+
+    #[test]
+    fn tests_of_a_manifest_are_those_of_all_commands_and_of_one() {
+        let text = "[[test]]\nrequest = \"http://a.test\"\nexpect = \"deny\"\n\
+            [run.x]\ncommand = [\"x\"]\n[[run.x.test]]\nrequest = \"http://x.test\"\nexpect = \"allow\"\n\
+            [run.y]\ncommand = [\"y\"]\n[[run.y.test]]\nrequest = \"http://y.test\"\nexpect = \"no\"\n";
+        let read = |kind, name: &str| {
+            let found = expectations(&crate::of_command(kind, "m.toml", (name, text)));
+            let found = found.map_err(|errors| errors.to_string())?;
+            let texts = found.list.iter();
+            Ok(texts.map(|own| own.place.clone()).collect::<Vec<String>>())
+        };
+        let kind = SourceKind::Manifest;
+        assert_eq!(read(kind, ""), Ok(vec!["m.toml:2:12".to_owned()]));
+        let both = ["m.toml:2:12", "m.toml:7:12"].map(str::to_owned);
+        assert_eq!(read(kind, "x"), Ok(both.to_vec()));
+        let fault: Result<_, String> = read(kind, "y");
+        assert!(
+            fault.is_err_and(|said| said.contains("m.toml:13:11: `no` is no value of `expect`"))
+        );
+        // Nobody judges by what nobody accepted.
+        assert_eq!(read(SourceKind::UntrustedManifest, "x"), Ok(Vec::new()));
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub(crate) fn parse(text: &str, effect: Effect) -> Result<Parsed, RuleError> {
     Ok((target, warning))
 }
 
+/// How a rule about a socket begins: all behind it is its path, with any blanks.
+pub(crate) const UNIX: &str = "unix://";
+
 /// What stands between a rule that denies and what it is not about.
 pub(crate) const EXCEPT: &str = " except ";
 
@@ -99,6 +102,9 @@ fn parse_plain(text: &str, effect: Effect) -> Result<Parsed, RuleError> {
             ),
             "a rule looks like `GET api.example.org/repos/**`",
         ));
+    }
+    if text.starts_with(UNIX) {
+        return parse_target(text, Methods::Any, effect);
     }
     let (methods, target, offset) = match text.split_once(' ') {
         Some((before, _)) if before.contains(['.', '/', '?', ':']) => {
@@ -356,7 +362,8 @@ pub(crate) struct RuleParts<'a> {
 impl<'a> RuleParts<'a> {
     pub(crate) fn of(rule: &'a str) -> Self {
         let rule = rule.split_once(EXCEPT).map_or(rule, |(main, _)| main);
-        let (methods, target) = rule.split_once(' ').unwrap_or(("", rule));
+        let words = rule.split_once(' ').filter(|_| !rule.starts_with(UNIX));
+        let (methods, target) = words.unwrap_or(("", rule));
         let (scheme, rest) = target.split_once("://").unwrap_or(("", target));
         let (host, path, query) = if scheme == "unix" {
             ("", rest, None)

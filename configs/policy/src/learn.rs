@@ -36,6 +36,7 @@ mod template;
 pub use evidence::{Evidence, Sighted, Sighting};
 pub use lines::{LearntLine, LineKind, Risk};
 pub use lock::{Lock, LockError};
+pub use merge::with_rule;
 
 /// Names under which clouds serve metadata beside the addresses for it.
 const METADATA_NAMES: [&str; 4] = [

@@ -93,6 +93,7 @@ pub use host::{Host, HostError, HostName};
 pub use intent::INSTALL;
 pub use learn::{
     Evidence, Learner, Learnt, LearntLine, LineKind, Lock, LockError, Risk, Sighted, Sighting,
+    with_rule,
 };
 pub use limits::{COMMANDS_MAX, NOTE_BYTES_MAX};
 pub use manifest::{Manifest, ManifestCommand, manifest, of_command};

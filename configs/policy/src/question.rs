@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::denial::{self, DeniedEvent};
 use crate::facts::{AddressSource, Facts, Peer, Process, Scheme};
+use crate::grammar::UNIX;
 use crate::host::{Host, shown};
 use crate::other_method::{AskedFor, ByMethod, Standing, check_query};
 use crate::path::RequestTarget;
@@ -97,7 +98,8 @@ impl Question {
     /// # Errors
     /// The text names no scheme, no host or no such thing; the author is to blame.
     pub fn parse(text: &str) -> Result<Self, QuestionError> {
-        let (method, url) = match text.split_once(' ') {
+        let words = text.split_once(' ');
+        let (method, url) = match words.filter(|_| !text.starts_with(UNIX)) {
             Some((method, url)) => (Some(method), url),
             None => (None, text),
         };

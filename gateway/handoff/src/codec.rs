@@ -2,9 +2,9 @@
 //! fields here is the format; it changes only with the protocol's number.
 
 use crate::frame::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, OpenQuestion,
-    Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES, ToGateway, ToLauncher,
-    TokenFrame, number_of, source_kind,
+    Answer, Ask, AskTimes, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm,
+    OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES, ToGateway,
+    ToLauncher, TokenFrame, number_of, source_kind,
 };
 use crate::settings::GatewaySetting;
 use crate::wire::{FrameError, FrameReader, FrameWriter};
@@ -173,7 +173,8 @@ impl ToGateway {
                 let private = begin.private_directory.as_bytes();
                 w.bytes("private_directory", private, PATH_BYTES_MAX);
                 w.bytes("command", begin.command.as_bytes(), LINE_BYTES_MAX);
-                w.u32(begin.ask_seconds);
+                w.u32(begin.ask.held_seconds);
+                w.u32(begin.ask.open_seconds);
             }
             Self::Ask(id, ask) => {
                 w = FrameWriter::new(4, *id);
@@ -242,7 +243,10 @@ impl ToGateway {
                 working_directory: r.text("working_directory", PATH_BYTES_MAX)?,
                 private_directory: r.text("private_directory", PATH_BYTES_MAX)?,
                 command: r.text("command", LINE_BYTES_MAX)?,
-                ask_seconds: r.u32("ask_seconds")?,
+                ask: AskTimes {
+                    held_seconds: r.u32("held_seconds")?,
+                    open_seconds: r.u32("open_seconds")?,
+                },
             }),
             4 => Self::Ask(id, read_ask(&mut r)?),
             5 => Self::Flow(FlowFrame {

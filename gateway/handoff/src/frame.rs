@@ -102,9 +102,24 @@ pub struct BeginFrame {
     /// The program as it was named, for records; cut to the limit. Without its
     /// arguments, which may hold secrets.
     pub command: String,
-    /// How long a request that no rule decides may wait for a person's word, in seconds;
-    /// 0: nobody is asked.
-    pub ask_seconds: u32,
+    /// How long a person is asked about what no rule decides.
+    pub ask: AskTimes,
+}
+
+/// How long a person is asked about what no rule decides; by default nobody is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskTimes {
+    /// How long a request waits for an answer, in seconds; 0: nobody is asked.
+    pub held_seconds: u32,
+    /// How long its question stays for who tries again, in seconds, from when it was put.
+    pub open_seconds: u32,
+}
+
+impl AskTimes {
+    /// Whether anybody is asked.
+    pub fn are_any(self) -> bool {
+        self.held_seconds > 0
+    }
 }
 
 /// A request, a connection or a call that no rule decides, as a person is asked about it. All

@@ -20,9 +20,9 @@ pub mod status;
 mod wire;
 
 pub use frame::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm, LISTEN_RULE,
-    OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES, ToGateway,
-    ToLauncher, TokenFrame,
+    Answer, Ask, AskTimes, BeginFrame, CallQuestion, Decision, FlowFrame, HelloFrame, HoldForm,
+    LISTEN_RULE, OpenQuestion, Parent, ProcessFacts, Settlement, SourceFrame, TOKEN_DIGEST_BYTES,
+    ToGateway, ToLauncher, TokenFrame,
 };
 pub use limits::{
     ADDRESSES_MAX, AUTHORITY_BYTES_MAX, DESCRIPTORS_MAX, FRAME_BYTES_MAX, GRANT_BYTES_MAX,

@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use outgate_handoff::{
-    ADDRESSES_MAX, Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
-    FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX, NAME_BYTES_MAX,
-    PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, RecordRotation, SOURCE_CHUNK_BYTES_MAX,
-    ShareLimit, SourceFrame, ToGateway, ToLauncher, TokenFrame,
+    ADDRESSES_MAX, Answer, Ask, AskTimes, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX,
+    FlowFrame, FrameError, GatewaySetting, HEADER_BYTES, HelloFrame, HoldForm, LINE_BYTES_MAX,
+    NAME_BYTES_MAX, PARENTS_MAX, PATH_BYTES_MAX, Parent, ProcessFacts, RecordRotation,
+    SOURCE_CHUNK_BYTES_MAX, ShareLimit, SourceFrame, ToGateway, ToLauncher, TokenFrame,
 };
 use outgate_policy::{NamedSecret, PolicyOption, SecretKind, SecretSource, SourceKind};
 use proptest::prelude::*;
@@ -148,7 +148,10 @@ fn to_gateway() -> impl Strategy<Value = ToGateway> {
                 working_directory,
                 private_directory,
                 command,
-                ask_seconds: 60,
+                ask: AskTimes {
+                    held_seconds: 25,
+                    open_seconds: 300,
+                },
             })
         },
     );

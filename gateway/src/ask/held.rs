@@ -1,8 +1,9 @@
 //! Calls and connections that no rule decides, put to a person as requests are: what is
-//! asked, and for how long its caller waits. The question outlasts who first asked it, so
+//! asked, and for how long its caller waits. The question outlasts who waited for it in vain, so
 //! that who tries again finds its answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outgate_handoff::{
     Ask, CallQuestion, GRANT_BYTES_MAX, HoldForm, LINE_BYTES_MAX, LISTEN_RULE, OpenQuestion,
@@ -139,17 +140,26 @@ fn asked_about(
     })
 }
 
-/// Asks, and waits no longer than clients do; the question stays for its own time.
+/// Asks about a call or a connection, and waits no longer than clients do to connect.
 pub(crate) async fn briefly(session: &Arc<Session>, question: OpenQuestion) -> Asked {
-    let staying = (Arc::clone(session), question.clone());
-    let stay = || {
-        let (session, question) = staying;
-        let tasks = Arc::clone(&session);
-        tasks.tasks().spawn(async move {
-            session.open_questions().hold(question).await;
+    let held = session.open_questions().held();
+    asked(session, question, limits::ASK_CALL_TIME_MAX.min(held)).await
+}
+
+/// Asks about a request, and waits for as long as the run says.
+pub(crate) async fn patiently(session: &Arc<Session>, question: OpenQuestion) -> Asked {
+    let held = session.open_questions().held();
+    asked(session, question, held).await
+}
+
+/// Asks, and waits so long; the question stays for its own time.
+pub(crate) async fn asked(session: &Arc<Session>, question: OpenQuestion, time: Duration) -> Asked {
+    let (asked, kept) = session.open_questions().hold(question, time).await;
+    if let Some(kept) = kept {
+        let own = Arc::clone(session);
+        session.tasks().spawn(async move {
+            own.open_questions().keep(kept).await;
         });
-    };
-    let questions = session.open_questions();
-    let time = limits::ASK_CALL_TIME_MAX.min(questions.time());
-    questions.hold_for(question, time, stay).await
+    }
+    asked
 }

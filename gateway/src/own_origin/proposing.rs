@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::reading::{SentProposal, read};
 use super::{OwnAnswer, state};
+use crate::ask::held;
 use crate::audit::{Event, Kind, Outcome};
 use crate::body::Inner;
 use crate::flow::Flow;
@@ -128,8 +129,7 @@ async fn ask(session: &Arc<Session>, process: &ProcessFacts, proposal: Arc<Propo
     };
     let (asking, own) = (Arc::clone(session), Arc::clone(&proposal));
     session.tasks().spawn(async move {
-        let questions = asking.open_questions();
-        let asked = questions.hold_for(question, QUESTION_TIME, || ()).await;
+        let asked = held::asked(&asking, question, QUESTION_TIME).await;
         let (word, how) = match asked {
             Asked::Granted => ("allowed", "a person allowed it"),
             Asked::Denied | Asked::Nobody | Asked::Late | Asked::Crowded => {

@@ -1,13 +1,14 @@
 //! What no rule decides, requests, connections and calls, held until a person said what is to happen: one question
 //! for all that are the same, so many at once and no more, each for a time. Whoever waits does
 //! so by itself and holds nobody else; nothing is sent meanwhile. What a person says yes to is
-//! a rule, by which all that waits is judged anew.
+//! a rule, by which all that waits is judged anew. Who waited in vain leaves its question open
+//! for who tries again, for its time, or until another needs its room.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outgate_handoff::{OpenQuestion, Settlement, ToLauncher};
+use outgate_handoff::{AskTimes, OpenQuestion, Settlement, ToLauncher};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -46,7 +47,9 @@ impl Asked {
 #[derive(Debug)]
 pub(crate) struct Questions {
     /// How long a request may wait.
-    time: Duration,
+    held: Duration,
+    /// How long a question is open, from when it was put.
+    open: Duration,
     waiters_max: usize,
     control: Arc<ControlSocket>,
     state: Mutex<QuestionState>,
@@ -73,7 +76,25 @@ struct Pending {
     host: String,
     until: Instant,
     waiters: usize,
+    stay: QuestionStay,
     settled: watch::Sender<Option<Asked>>,
+}
+
+/// How long a question stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QuestionStay {
+    /// As long as somebody waits for it.
+    Awaited,
+    /// For its time: somebody waited in vain, and may try again.
+    ItsTime,
+}
+
+/// A question that stays for its time, which somebody has to see to.
+#[must_use = "it stays for ever where nobody keeps it"]
+pub(crate) struct KeptQuestion {
+    id: u64,
+    settled: watch::Receiver<Option<Asked>>,
+    until: Instant,
 }
 
 impl Pending {
@@ -81,15 +102,11 @@ impl Pending {
     fn is_of(&self, key: &Key, question: &OpenQuestion) -> bool {
         self.key == *key && self.is_proposal != question.words.is_empty()
     }
-}
 
-/// Whose question it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Entrance {
-    /// It was put for this one.
-    First,
-    /// It was there.
-    Joined,
+    /// Whether somebody waits for it: nobody else has its room.
+    fn is_awaited(&self) -> bool {
+        self.waiters > 0
+    }
 }
 
 /// A request that joined its question, or had it put.
@@ -97,7 +114,6 @@ struct Entered<'q> {
     waiter: Waiter<'q>,
     settled: watch::Receiver<Option<Asked>>,
     until: Instant,
-    entrance: Entrance,
 }
 
 /// A request that waits, for as long as this lives.
@@ -108,10 +124,12 @@ struct Waiter<'q> {
 
 impl Questions {
     /// `flows_max` connections may be served at once: some of them may wait.
-    pub(super) fn new(seconds: u32, flows_max: usize, control: Arc<ControlSocket>) -> Self {
-        let seconds = u64::from(seconds);
+    pub(super) fn new(ask: AskTimes, flows_max: usize, control: Arc<ControlSocket>) -> Self {
+        let time = |seconds: u32| Duration::from_secs(seconds.into()).min(limits::ASK_TIME_MAX);
+        let held = time(ask.held_seconds);
         Self {
-            time: Duration::from_secs(seconds).min(limits::ASK_TIME_MAX),
+            held,
+            open: time(ask.open_seconds).max(held),
             waiters_max: (flows_max / 4).clamp(1, limits::ASK_WAITERS_MAX),
             control,
             state: Mutex::default(),
@@ -120,48 +138,84 @@ impl Questions {
 
     /// Whether anybody is asked at all.
     pub(crate) fn are_asked(&self) -> bool {
-        !self.time.is_zero()
+        !self.held.is_zero()
     }
 
-    /// How long a question is open.
-    pub(crate) fn time(&self) -> Duration {
-        self.time
+    /// How long a request may wait.
+    pub(crate) fn held(&self) -> Duration {
+        self.held
     }
 
-    /// Waits for what a person says, or for the end of the time.
-    pub(crate) async fn hold(&self, question: OpenQuestion) -> Asked {
-        self.hold_for(question, self.time, || ()).await
-    }
-
-    /// The same for no longer than this. Who had the question put says by `first` what is
-    /// done about it beside the wait.
-    pub(crate) async fn hold_for(
+    /// Waits for what a person says, so long and no longer. Where that was in vain and the
+    /// question goes on, it is to be kept for who tries again.
+    pub(crate) async fn hold(
         &self,
         question: OpenQuestion,
         at_most: Duration,
-        first: impl FnOnce(),
-    ) -> Asked {
+    ) -> (Asked, Option<KeptQuestion>) {
         let Entered {
             waiter,
             mut settled,
             until,
-            entrance,
-        } = match self.enter(question, self.time.max(at_most)) {
+        } = match self.enter(question, self.open.max(at_most)) {
             Ok(entered) => entered,
-            Err(asked) => return asked,
+            Err(asked) => return (asked, None),
         };
-        if entrance == Entrance::First {
-            first();
+        let own = until.min(Instant::now() + at_most);
+        let heard = timeout_at(own, settled.wait_for(Option::is_some)).await;
+        let heard = heard.map(|heard| heard.map(|asked| asked.unwrap_or(Asked::Nobody)));
+        match heard {
+            Ok(Ok(asked)) => (asked, None),
+            Ok(Err(_)) => (Asked::Nobody, None),
+            Err(_) => {
+                let id = waiter.id;
+                let kept = self
+                    .stays(id)
+                    .then_some(KeptQuestion { id, settled, until });
+                (Asked::Late, kept)
+            }
         }
-        let until = until.min(Instant::now() + at_most);
-        let heard = timeout_at(until, settled.wait_for(Option::is_some)).await;
-        let asked = match heard {
-            Ok(Ok(asked)) => asked.unwrap_or(Asked::Nobody),
-            Ok(Err(_)) => Asked::Nobody,
-            Err(_) => Asked::Late,
+    }
+
+    /// Has a question stay for its time, whoever waits; whether that is new.
+    fn stays(&self, id: u64) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = state.open.get_mut(&id);
+        let is_due = |pending: &&mut Pending| {
+            pending.stay == QuestionStay::Awaited && pending.until > Instant::now()
         };
-        drop(waiter);
-        asked
+        pending
+            .filter(is_due)
+            .map(|pending| pending.stay = QuestionStay::ItsTime)
+            .is_some()
+    }
+
+    /// Sees to a question that stays: until it is answered, or its time is over.
+    pub(crate) async fn keep(&self, kept: KeptQuestion) {
+        let KeptQuestion {
+            id,
+            mut settled,
+            until,
+        } = kept;
+        let heard = timeout_at(until, settled.wait_for(Option::is_some)).await;
+        if heard.is_ok() {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(pending) = state.open.get_mut(&id) else {
+            return;
+        };
+        // Who still waits for it ends it.
+        pending.stay = QuestionStay::Awaited;
+        if !pending.is_awaited() {
+            self.withdraw(&mut state, id);
+        }
+    }
+
+    /// Takes a question back for which nobody waits.
+    fn withdraw(&self, state: &mut QuestionState, id: u64) {
+        state.open.remove(&id);
+        self.control.offer(&ToLauncher::Withdrawn(id));
     }
 
     /// How the asking would go where that is known before; `None` where it would wait.
@@ -180,9 +234,11 @@ impl Questions {
             // Whoever else asks for something finds room all the same.
             state.waiters >= self.waiters_max
         } else {
+            // Those that only stay give way.
             let host = host(question);
-            let of_host = state.open.values().filter(|own| own.host == host);
-            of_host.count() >= limits::ASK_OF_HOST_MAX || state.open.len() >= limits::ASK_OPEN_MAX
+            let awaited = || state.open.values().filter(|own| own.is_awaited());
+            let of_host = awaited().filter(|own| own.host == host);
+            of_host.count() >= limits::ASK_OF_HOST_MAX || awaited().count() >= limits::ASK_OPEN_MAX
         };
         is_crowded.then_some(Asked::Crowded)
     }
@@ -201,8 +257,9 @@ impl Questions {
             pending.waiters += 1;
             let settled = pending.settled.subscribe();
             state.waiters += 1;
-            return Ok(self.entered(id, (settled, until), Entrance::Joined));
+            return Ok(self.entered(id, settled, until));
         }
+        self.make_room(&mut state, &host(&question));
         state.next += 1;
         let id = state.next;
         let (settled, receiver) = watch::channel(None);
@@ -213,22 +270,43 @@ impl Questions {
             host: host(&question),
             until,
             waiters: 1,
+            stay: QuestionStay::Awaited,
             settled,
         };
         state.open.insert(id, pending);
         state.waiters += 1;
         drop(state);
-        let entered = self.entered(id, (receiver, until), Entrance::First);
+        let entered = self.entered(id, receiver, until);
         // Where there is no room for it, nobody hears it, and it is late.
         self.control.offer(&ToLauncher::Question(id, question));
         Ok(entered)
     }
 
+    /// Has the oldest questions that only stay give way to one more about this host.
+    fn make_room(&self, state: &mut QuestionState, host: &str) {
+        let limits = [
+            (Some(host), limits::ASK_OF_HOST_MAX),
+            (None, limits::ASK_OPEN_MAX),
+        ];
+        for (host, most) in limits {
+            let own = |pending: &Pending| host.is_none_or(|host| pending.host == host);
+            let count = state.open.values().filter(|pending| own(pending)).count();
+            let stay = state.open.iter().filter(|(_, pending)| own(pending));
+            let stay = stay.filter(|(_, pending)| !pending.is_awaited());
+            let mut stay: Vec<u64> = stay.map(|(id, _)| *id).collect();
+            stay.sort_unstable();
+            let over = (count + 1).saturating_sub(most);
+            for id in stay.into_iter().take(over) {
+                self.withdraw(state, id);
+            }
+        }
+    }
+
     fn entered(
         &self,
         id: u64,
-        (settled, until): (watch::Receiver<Option<Asked>>, Instant),
-        entrance: Entrance,
+        settled: watch::Receiver<Option<Asked>>,
+        until: Instant,
     ) -> Entered<'_> {
         Entered {
             waiter: Waiter {
@@ -237,7 +315,6 @@ impl Questions {
             },
             settled,
             until,
-            entrance,
         }
     }
 
@@ -265,19 +342,17 @@ impl Questions {
         pending.settled.send_replace(Some(asked));
     }
 
-    /// A request waits no longer; a question that nobody waits for is no more.
+    /// A request waits no longer; a question that nobody waits for is no more, unless it stays.
     fn leave(&self, id: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(pending) = state.open.get_mut(&id) else {
             return;
         };
         pending.waiters = pending.waiters.saturating_sub(1);
-        let is_over = pending.waiters == 0;
+        let is_over = !pending.is_awaited() && pending.stay == QuestionStay::Awaited;
         state.waiters = state.waiters.saturating_sub(1);
         if is_over {
-            state.open.remove(&id);
-            drop(state);
-            self.control.offer(&ToLauncher::Withdrawn(id));
+            self.withdraw(&mut state, id);
         }
     }
 }
@@ -322,15 +397,19 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_mins(1);
+    const SHORT: Duration = Duration::from_millis(1);
 
-    fn questions(seconds: u32) -> (Arc<Questions>, UnixDatagram) {
+    fn questions(seconds: u64) -> (Arc<Questions>, UnixDatagram) {
+        let time = Duration::from_secs(seconds);
+        questions_of(time, time)
+    }
+
+    fn questions_of(held: Duration, open: Duration) -> (Arc<Questions>, UnixDatagram) {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let control = ControlSocket::new(OwnedFd::from(ours)).unwrap();
-        (
-            Arc::new(Questions::new(seconds, 1024, Arc::new(control))),
-            theirs,
-        )
+        let own = Questions::new(AskTimes::default(), 1024, Arc::new(control));
+        (Arc::new(Questions { held, open, ..own }), theirs)
     }
 
     fn question(subject: &str, host: &str) -> OpenQuestion {
@@ -355,14 +434,23 @@ mod tests {
         panic!("nothing is said");
     }
 
+    /// As a request asks: whoever waits in vain leaves the question to somebody who keeps it.
+    async fn asked(questions: &Arc<Questions>, own: OpenQuestion) -> Asked {
+        let (asked, kept) = questions.hold(own, questions.held()).await;
+        if let Some(kept) = kept {
+            let questions = Arc::clone(questions);
+            tokio::spawn(async move { questions.keep(kept).await });
+        }
+        asked
+    }
+
     async fn held(questions: &Arc<Questions>, count: usize) -> Vec<tokio::task::JoinHandle<Asked>> {
         let mut held = Vec::new();
         for _ in 0..count {
             let questions = Arc::clone(questions);
             held.push(tokio::spawn(async move {
-                questions
-                    .hold(question("GET http://a.test/x", "http://a.test"))
-                    .await
+                let own = question("GET http://a.test/x", "http://a.test");
+                asked(&questions, own).await
             }));
         }
         tokio::task::yield_now().await;
@@ -383,8 +471,8 @@ mod tests {
             assert_eq!(one.await.unwrap(), Asked::Denied);
         }
         // A no is remembered, and not asked for again.
-        let again = questions.hold(question("GET http://a.test/x", "http://a.test"));
-        assert_eq!(again.await, Asked::Denied);
+        let again = question("GET http://a.test/x", "http://a.test");
+        assert_eq!(asked(&questions, again).await, Asked::Denied);
         assert!(launcher.recv(&mut [0; 4096]).is_err());
         let state = questions.state.lock().unwrap();
         assert_eq!((state.waiters, state.open.len()), (0, 0));
@@ -422,32 +510,115 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_short_time_leaves_the_question_to_who_stays() {
-        let (questions, launcher) = questions(60);
-        let mut held_ones = Vec::new();
-        let asked = questions
-            .hold_for(
-                question("connection to a.test:5432", ""),
-                Duration::from_millis(1),
-                || {
-                    let questions = Arc::clone(&questions);
-                    held_ones.push(tokio::spawn(async move {
-                        questions
-                            .hold(question("connection to a.test:5432", ""))
-                            .await
-                    }));
-                },
-            )
-            .await;
-        assert_eq!(asked, Asked::Late);
+    async fn a_question_is_open_for_as_long_as_a_request_waits_at_least() {
+        for (held_seconds, open_seconds, want) in [(25, 300, (25, 300)), (60, 5, (60, 60))] {
+            let (ours, _theirs) = UnixDatagram::pair().unwrap();
+            let control = Arc::new(ControlSocket::new(OwnedFd::from(ours)).unwrap());
+            let ask = AskTimes {
+                held_seconds,
+                open_seconds,
+            };
+            let own = Questions::new(ask, 1024, Arc::clone(&control));
+            assert_eq!((own.held.as_secs(), own.open.as_secs()), want);
+            assert!(own.are_asked());
+            assert!(!Questions::new(AskTimes::default(), 1024, control).are_asked());
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_in_vain_leaves_the_question_to_who_tries_again() {
+        let (questions, launcher) = questions_of(SHORT, LONG);
+        let own = || question("GET http://a.test/x", "http://a.test");
+        assert_eq!(asked(&questions, own()).await, Asked::Late);
         let ToLauncher::Question(id, _) = next_frame(&launcher).await else {
             panic!("no question");
         };
+        // Who tries again waits for the same one, and may hang up.
+        for number in 0..4 {
+            let own = Box::pin(questions.hold(own(), LONG));
+            let ended = tokio::time::timeout(SHORT, own).await;
+            assert!(ended.is_err(), "{number}");
+        }
+        let again = Arc::clone(&questions);
+        let own = own();
+        let again = tokio::spawn(async move { again.hold(own, LONG).await.0 });
+        tokio::task::yield_now().await;
         assert!(launcher.recv(&mut [0; 4096]).is_err());
         questions.settled(id, Settlement::Granted);
-        for one in held_ones {
-            assert_eq!(one.await.unwrap(), Asked::Granted);
+        assert_eq!(again.await.unwrap(), Asked::Granted);
+        let state = questions.state.lock().unwrap();
+        assert_eq!((state.waiters, state.open.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_ends_with_its_time() {
+        let (questions, launcher) = questions_of(SHORT, Duration::from_secs(1));
+        let own = |name: &str| question(name, "http://a.test");
+        assert_eq!(
+            asked(&questions, own("GET http://a.test/x")).await,
+            Asked::Late
+        );
+        // This one ends under who waits for it, and after the other.
+        let (heard, kept) = questions
+            .hold(own("GET http://a.test/y"), questions.open)
+            .await;
+        assert!(heard == Asked::Late && kept.is_none());
+        let mut said = Vec::new();
+        for _ in 0..4 {
+            said.push(match next_frame(&launcher).await {
+                ToLauncher::Question(id, _) => (id, "asked"),
+                ToLauncher::Withdrawn(id) => (id, "withdrawn"),
+                other => panic!("{other:?}"),
+            });
         }
+        said.sort_unstable();
+        let each = |id| [(id, "asked"), (id, "withdrawn")];
+        assert_eq!(said, [each(1), each(2)].concat());
+        let state = questions.state.lock().unwrap();
+        assert_eq!((state.waiters, state.open.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn questions_that_only_stay_are_bounded_and_give_way() {
+        let (questions, launcher) = questions_of(SHORT, LONG);
+        let (mut open, mut most) = (HashSet::new(), 0);
+        // Whoever heard of one hears that it is gone.
+        let mut hear = || {
+            let mut bytes = [0; 4096];
+            while let Ok(count) = launcher.recv(&mut bytes) {
+                match ToLauncher::decode(&bytes[..count]).unwrap() {
+                    ToLauncher::Question(id, _) => drop(open.insert(id)),
+                    ToLauncher::Withdrawn(id) => assert!(open.remove(&id), "{id}"),
+                    other => panic!("{other:?}"),
+                }
+                most = most.max(open.len());
+            }
+            (most, open.len())
+        };
+        for number in 0..100 {
+            let subject = format!("GET http://a.test/{number}");
+            let own = question(&subject, "http://a.test");
+            assert_eq!(asked(&questions, own).await, Asked::Late, "{number}");
+            hear();
+        }
+        assert_eq!(hear(), (limits::ASK_OF_HOST_MAX, limits::ASK_OF_HOST_MAX));
+        for number in 0..100 {
+            let host = format!("http://h{number}.test");
+            assert_eq!(asked(&questions, question(&host, &host)).await, Asked::Late);
+            hear();
+        }
+        assert_eq!(hear(), (limits::ASK_OPEN_MAX, limits::ASK_OPEN_MAX));
+        // One that somebody waits for stays, whatever else is asked.
+        let awaited = questions.enter(question("GET http://a.test/x", "http://a.test"), LONG);
+        for number in 100..200 {
+            let host = format!("http://h{number}.test");
+            assert_eq!(questions.refuses(&question(&host, &host)), None);
+            assert_eq!(asked(&questions, question(&host, &host)).await, Asked::Late);
+        }
+        let state = questions.state.lock().unwrap();
+        assert!(state.open.values().any(|own| own.host == "http://a.test"));
+        assert_eq!(state.open.len(), limits::ASK_OPEN_MAX);
+        drop((state, awaited));
     }
 
     #[tokio::test]

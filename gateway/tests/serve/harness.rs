@@ -17,8 +17,8 @@ use nix::sys::time::TimeVal;
 use outgate_gateway::config::TlsFiles;
 use outgate_gateway::{AuditTarget, Gateway};
 use outgate_handoff::{
-    Answer, Ask, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame, HelloFrame,
-    PROTOCOL, ProcessFacts, SourceFrame, ToGateway, ToLauncher,
+    Answer, Ask, AskTimes, BeginFrame, CallQuestion, Decision, FRAME_BYTES_MAX, FlowFrame,
+    HelloFrame, PROTOCOL, ProcessFacts, SourceFrame, ToGateway, ToLauncher,
 };
 use outgate_policy::SourceKind;
 
@@ -109,7 +109,7 @@ pub(crate) fn begin() -> ToGateway {
         working_directory: "/w".to_owned(),
         private_directory: String::new(),
         command: "test".to_owned(),
-        ask_seconds: 0,
+        ask: AskTimes::default(),
     })
 }
 

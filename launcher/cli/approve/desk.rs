@@ -2,19 +2,15 @@
 //! the run that asked. Who shows them and who is asked is nobody's matter here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use outgate_launcher::runs::{
     self, GrantRequest, GrantUses, LISTEN_RULE, OpenQuestion, PersonAnswer, Watched, WatchedWord,
 };
-use outgate_launcher::text::quoted;
 use outgate_policy::printable;
 
 use super::answer::{GrantKind, RuleKind, Said};
+use super::kept::KeptRules;
 
 /// How often runs that began since are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,14 +28,6 @@ pub(super) struct Waiting {
     pub(super) since: Instant,
     /// What is asked.
     pub(super) question: OpenQuestion,
-}
-
-/// A policy file to which rules are added. Opened before anything is asked: what a command
-/// puts in its place meanwhile is another file.
-#[derive(Debug)]
-pub(super) struct KeptRules {
-    path: PathBuf,
-    file: File,
 }
 
 /// Where runs come from.
@@ -291,40 +279,6 @@ impl Desk {
             },
         };
         watched.answer(waiting.id, PersonAnswer::Grant(request))
-    }
-}
-
-impl KeptRules {
-    /// Opens it, or makes it.
-    ///
-    /// # Errors
-    /// A sentence: it cannot be, or is a link or no file of one name, which a command may have
-    /// laid there.
-    pub(super) fn open(path: PathBuf) -> Result<Self, String> {
-        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let other = || said(&"it is a link, no file, or one with further names");
-        let is_own = |about: &Metadata| about.is_file() && about.nlink() == 1;
-        if path.symlink_metadata().is_ok_and(|about| !is_own(&about)) {
-            return Err(other());
-        }
-        let mut options = OpenOptions::new();
-        let opened = options.append(true).create(true).open(&path);
-        let file = opened.map_err(|error| said(&error))?;
-        let about = file.metadata().map_err(|error| said(&error))?;
-        // Nobody laid a link there in between.
-        let named = path.symlink_metadata().map_err(|error| said(&error))?;
-        let is_same = (about.dev(), about.ino()) == (named.dev(), named.ino());
-        if !is_own(&about) || !is_same {
-            return Err(other());
-        }
-        Ok(Self { path, file })
-    }
-
-    /// Adds a rule, as a table of its own at the end.
-    fn keep(&self, rule: &str) -> Result<(), String> {
-        let table = format!("\n[[allow]]\nrule = {}\n", quoted(rule));
-        let written = (&self.file).write_all(table.as_bytes());
-        written.map_err(|error| format!("{}: {error}", self.path.display()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::{MsgFlags, send};
-use outgate_handoff::{BeginFrame, ToGateway, ToLauncher};
+use outgate_handoff::{AskTimes, BeginFrame, ToGateway, ToLauncher};
 
 use super::doors::Doors;
 use super::{Law, ShareError, SignalWish, wish};
@@ -360,7 +360,7 @@ impl Front {
             working_directory: law.context.working_directory.clone(),
             private_directory: String::new(),
             command: "gateway".to_owned(),
-            ask_seconds: 0,
+            ask: AskTimes::default(),
         };
         let frames =
             policy_frames(&sound.sources, &begin).map_err(|source| ShareError::Machine {

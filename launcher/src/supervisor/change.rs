@@ -196,7 +196,7 @@ impl Supervisor<'_> {
 
     /// Whether people are asked about what no rule decides.
     pub(super) fn asks_people(&self) -> bool {
-        self.changes.begin.ask_seconds > 0 && self.changes.sealing == Sealing::Open
+        self.changes.begin.ask.are_any() && self.changes.sealing == Sealing::Open
     }
 
     /// Brings the gateway other texts.
