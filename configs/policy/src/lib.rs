@@ -112,6 +112,7 @@ pub use proposal::{ProposalFault, ProposedRule, is_proposable};
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use recall::{MaskedValues, PastEvent, PastVerdict, Recall, has_plain_values, without_values};
+pub use rule::{ShownKey, ShownValue};
 pub use secret::{Misplaced, NamedSecret, Secret, SecretKind, SecretPosition, SecretSource};
 pub use settings::{
     AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Enforcement, HostTenancy,

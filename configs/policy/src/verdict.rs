@@ -11,6 +11,7 @@ use crate::facts::{AddressSource, Facts};
 use crate::flag::rule_of;
 use crate::host::Host;
 use crate::printable::printable;
+use crate::rule::RuleKeys;
 use crate::settings::Inspect;
 
 /// How a permitted connection is to be carried.
@@ -183,8 +184,9 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Those of a rule that lets so many bytes out, where nothing else is known.
-    pub(crate) fn of(rule: &RuleRef, bytes: Option<u64>) -> Self {
+    /// Those of a rule with these keys, where nothing else is known.
+    pub(crate) fn of(rule: &RuleRef, keys: Option<&RuleKeys>) -> Self {
+        let bytes = keys.and_then(|keys| keys.budget);
         // What a request may carry for another is not for a rule that is for one: it counts.
         let once = rule.is_for_once().then_some(u64::MAX);
         let budget = bytes.or(once).map(|bytes| Budget {
