@@ -123,4 +123,4 @@ pub use shape::{shape, shape_merged};
 pub use source::{Context, LEARNING, PolicyOption, Source, SourceKind};
 pub use special::OWN_HOST;
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
-pub use verdict::{Budget, Denial, DenialReason, Permit, Route, Verdict, Vetted};
+pub use verdict::{Budget, BudgetSpan, Denial, DenialReason, Permit, Route, Verdict, Vetted};

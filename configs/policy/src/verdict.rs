@@ -164,13 +164,24 @@ impl Vetted {
     }
 }
 
-/// How many bytes may leave under a rule, to one host.
+/// How many bytes may leave under a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// The rule.
     pub rule: RuleRef,
     /// The bytes.
     pub bytes: u64,
+    /// In what.
+    pub span: BudgetSpan,
+}
+
+/// What a budget is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BudgetSpan {
+    /// All that goes to one host in a run.
+    Run,
+    /// One request; where nobody tells requests apart, one connection.
+    Request,
 }
 
 /// What holds for whatever leaves under a permit: of several terms the strictest.
@@ -189,13 +200,17 @@ impl Terms {
         let bytes = keys.and_then(|keys| keys.budget);
         // What a request may carry for another is not for a rule that is for one: it counts.
         let once = rule.is_for_once().then_some(u64::MAX);
-        let budget = bytes.or(once).map(|bytes| Budget {
+        let each = keys.and_then(|keys| keys.budget_each);
+        let budget = |bytes, span| Budget {
             rule: rule.clone(),
             bytes,
-        });
+            span,
+        };
+        let run = bytes.or(once).map(|bytes| budget(bytes, BudgetSpan::Run));
+        let each = each.map(|bytes| budget(bytes, BudgetSpan::Request));
         Self {
             inspect: Inspect::Block,
-            budgets: budget.into_iter().collect(),
+            budgets: run.into_iter().chain(each).collect(),
         }
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct RuleKeys {
     pub(crate) process: Vec<Box<str>>,
     /// Bytes that may leave under it to one host.
     pub(crate) budget: Option<u64>,
+    /// Bytes that one request may have, head and content; under `tls` one connection.
+    pub(crate) budget_each: Option<u64>,
     /// How the scan weighs what it lets out; `None` leaves that to the policy.
     pub(crate) inspect: Option<Inspect>,
 }
@@ -55,7 +57,7 @@ impl RuleKeys {
     /// Keys that say nothing about this target: why not, and what they are for.
     pub(crate) fn idle(&self, target: &RuleTarget) -> Vec<(&'static str, &'static str)> {
         let mut idle = Vec::new();
-        if self.budget.is_some() && !target.is_seen() {
+        if self.counts() && !target.is_seen() {
             idle.push((
                 "nobody counts the bytes of this rule, so it has no budget",
                 "only what passes the gateway is counted: http, https, ws, wss and tls",
@@ -73,13 +75,13 @@ impl RuleKeys {
     /// Whether it counts what leaves: such a rule counts wherever it grants, and whatever may
     /// be for it, whichever rule grants besides.
     pub(crate) fn counts(&self) -> bool {
-        self.budget.is_some()
+        self.budget.is_some() || self.budget_each.is_some()
     }
 
     /// Whether requests have to be told apart for it, so that TLS to them is opened, where
     /// the rule is about so much of a destination.
     pub(crate) fn tells_requests_apart(&self, extent: Extent) -> bool {
-        self.budget.is_some() && extent == Extent::Some
+        self.budget_each.is_some() || self.budget.is_some() && extent == Extent::Some
     }
 
     /// Whether what it may be for has to be known, beside what it surely lets pass: it
@@ -89,6 +91,7 @@ impl RuleKeys {
         let Self {
             process: _,
             budget: _,
+            budget_each: _,
             inspect,
         } = self;
         self.counts() || inspect.is_some()
@@ -99,12 +102,15 @@ impl RuleKeys {
         let Self {
             process: _,
             budget,
+            budget_each,
             inspect,
         } = self;
-        let counts = other
-            .budget
-            .is_none_or(|other| budget.is_some_and(|own| own <= other));
-        counts && *inspect == other.inspect
+        let within = |own: Option<u64>, other: Option<u64>| {
+            other.is_none_or(|other| own.is_some_and(|own| own <= other))
+        };
+        within(*budget, other.budget)
+            && within(*budget_each, other.budget_each)
+            && *inspect == other.inspect
     }
 
     /// The keys but `process`, in the order in which they are shown.
@@ -112,12 +118,17 @@ impl RuleKeys {
         let Self {
             process: _,
             budget,
+            budget_each,
             inspect,
         } = self;
         vec![
             ShownKey {
                 name: "budget",
                 value: budget.map(|bytes| ShownValue::Bytes(bytes, "out")),
+            },
+            ShownKey {
+                name: "budget_each",
+                value: budget_each.map(|bytes| ShownValue::Bytes(bytes, "in one request")),
             },
             ShownKey {
                 name: "inspect",
