@@ -21,7 +21,6 @@ mod counts;
 mod event;
 mod rotation;
 mod sink;
-mod socket;
 mod writer;
 
 pub(crate) use counts::RecordCounts;
@@ -29,7 +28,6 @@ pub(crate) use event::Event;
 pub(crate) use outgate_record::{Kind, Outcome};
 use rotation::RotatedDirectory;
 use sink::{OpenFile, RecordPlace, RunDirectory};
-use socket::Collector;
 use writer::RecordWriter;
 
 /// Where records go.
@@ -55,11 +53,10 @@ impl AuditTarget {
             let options = options.append(true).create(true).mode(0o600);
             options.open(&path)
         };
-        let found = path.metadata().map(|found| found.file_type());
-        if found.as_ref().is_ok_and(FileTypeExt::is_socket) {
-            return Ok(Self::at(Collector::reach(path)?));
-        }
-        if found.is_ok_and(|found| found.is_fifo()) {
+        if path
+            .metadata()
+            .is_ok_and(|found| found.file_type().is_fifo())
+        {
             // Read by us as well it would have no end, and wait where nobody reads.
             let file = open(OpenOptions::new().custom_flags(libc::O_NONBLOCK))?;
             return Ok(Self::at(OpenFile { file, path }));
