@@ -56,6 +56,7 @@ mod overrides;
 mod own_origin;
 mod proxy;
 mod random;
+mod ranges;
 mod recorder;
 mod refusal;
 mod replay;
