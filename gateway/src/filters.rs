@@ -3,7 +3,7 @@
 
 use crate::filter::FilterChain;
 use crate::session::Session;
-use crate::{broker, budget, overrides, ranges, scan};
+use crate::{broker, budget, overrides, scan};
 
 /// Those of one request, judged by the rules in force.
 pub(crate) fn of(session: &Session) -> FilterChain {
@@ -13,7 +13,6 @@ pub(crate) fn of(session: &Session) -> FilterChain {
         // Placeholders become secrets behind what looks for secrets.
         broker::filter(session.secrets()),
         scan::canaries(session.canaries()),
-        Some(ranges::filter()),
         Some(budget::once(session.used_grants(), session.control())),
         // Counts what is sent, as it is sent.
         Some(budget::filter(session.budgets())),

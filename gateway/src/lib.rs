@@ -56,7 +56,6 @@ mod overrides;
 mod own_origin;
 mod proxy;
 mod random;
-mod ranges;
 mod recorder;
 mod refusal;
 mod replay;

@@ -158,8 +158,6 @@ words! {
         Policy = "policy",
         /// A protocol that is not carried.
         Protocol = "protocol",
-        /// A request for more parts of a resource than may be asked for at once.
-        Ranges = "ranges",
         /// A placeholder of a secret where it may not stand.
         Secret = "secret",
         /// The ClientHello names another host than the connection is for.
