@@ -1,4 +1,4 @@
-//! The policy language of outgate and its one decision function.
+//! The policy language of outgate, an allowlist, and its one decision function.
 //!
 //! Texts become a [`Policy`] in [`compile`], which reports every fault at once
 //! with its place; [`Policy::evaluate`] turns [`Facts`] into a [`Verdict`] and
