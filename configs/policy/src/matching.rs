@@ -13,7 +13,7 @@ use crate::survey::{Cause, SurveyDestination, counting};
 use crate::verdict::{Budget, DenialReason, Terms};
 
 /// Which matches a rule needs to know: one that denies no exact one, and one that only
-/// grants no loose one. One that counts, or has a word on the scan, needs both.
+/// grants no loose one. One that counts, or has an inspection mode, needs both.
 fn precision(rule: &Rule) -> Precision {
     match rule.reference.effect {
         Effect::Deny => Precision::Loose,
@@ -244,7 +244,7 @@ impl<'p> RequestMatches<'p> {
         }
     }
 
-    /// By which mode the request is weighed, where the policy says this of what has no mode
+    /// By which mode the request is inspected, where the policy says this of what has no mode
     /// of its own.
     fn mode(&self, of_others: Inspect) -> Inspect {
         let own = match self.covering {

@@ -302,9 +302,9 @@ impl Policy {
         &self.warnings
     }
 
-    /// The rules about some requests inside TLS, or with a word about the scan of
-    /// them, where the policy forbids to look inside: such a rule allows nothing over TLS, and one that denies keeps TLS
-    /// to its hosts from passing at all.
+    /// The rules about some requests inside TLS, or with an inspection mode for them, where
+    /// the policy forbids to look inside: such a rule allows nothing over TLS, and one that
+    /// denies keeps TLS to its hosts from passing at all.
     pub fn unseen(&self) -> impl Iterator<Item = &RuleRef> {
         let is_closed = self.settings.intercept == Intercept::Never;
         let is_inside = move |rule: &Rule, target: &NetworkTarget| {

@@ -214,7 +214,7 @@ impl Terms {
         }
     }
 
-    /// The same, weighed by this mode.
+    /// The same, inspected by this mode.
     pub(crate) fn by(self, inspect: Inspect) -> Self {
         Self { inspect, ..self }
     }

@@ -14,7 +14,7 @@ pub(crate) struct RuleKeys {
     pub(crate) budget: Option<u64>,
     /// Bytes that one request may have, head and content; under `tls` one connection.
     pub(crate) budget_each: Option<u64>,
-    /// How the scan weighs what it lets out; `None` leaves that to the policy.
+    /// The inspection mode of what it lets out; `None` leaves that to the policy.
     pub(crate) inspect: Option<Inspect>,
 }
 
@@ -65,7 +65,7 @@ impl RuleKeys {
         }
         if self.inspect.is_some() && !target.is_looked_into() {
             idle.push((
-                "nobody looks into what this rule lets go, so there is nothing to weigh",
+                "nobody looks into what this rule lets go, so it has no inspection mode",
                 "only requests are scanned: http, https, ws and wss",
             ));
         }
@@ -85,7 +85,7 @@ impl RuleKeys {
     }
 
     /// Whether what it may be for has to be known, beside what it surely lets pass: it
-    /// counts, or has a word on the scan. Every key is named here and in what follows, so that
+    /// counts, or has an inspection mode. Every key is named here and in what follows, so that
     /// no new one is forgotten where policies are compared.
     pub(crate) fn look_beyond(&self) -> bool {
         let Self {
