@@ -55,9 +55,10 @@ impl<'p> SurveyInside<'p> {
         if !(https || wss) {
             return;
         }
-        let extent = match target.is_restricted() || !https {
-            true => Extent::Some,
-            false => Extent::All,
+        let extent = if target.is_restricted() || !https {
+            Extent::Some
+        } else {
+            Extent::All
         };
         if rule.restricts_process(process) {
             if rule.keys.tells_requests_apart(extent) {

@@ -65,7 +65,7 @@ pub(crate) fn rule(reader: &mut DocumentReader<'_, '_, '_>, effect: Effect, item
             }
             "budget" => extras.keys.budget = reader.quantity(key, value, "10M", parse_size),
             "budget_each" => {
-                extras.keys.budget_each = reader.quantity(key, value, "64K", parse_size)
+                extras.keys.budget_each = reader.quantity(key, value, "64K", parse_size);
             }
             "inspect" => extras.keys.inspect = reader.word(key, value, &MODES),
             _ => drop(reader.string(key, value)),
