@@ -175,6 +175,8 @@ impl GatewaySettings {
 pub struct PrivateCommand {
     /// Number of the descriptor.
     pub handoff: RawFd,
+    /// That of a socket to which the kernel leads connections.
+    pub redirected: Option<RawFd>,
 }
 
 /// Where the user's own secrets are looked up.
@@ -216,6 +218,8 @@ pub struct ListenerNumbers {
     pub proxy: Option<RawFd>,
     /// That of the one that says how it is.
     pub admin: Option<RawFd>,
+    /// Of a gateway of one run: that to which the kernel leads connections.
+    pub redirected: Option<RawFd>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -267,7 +271,7 @@ pub enum GatewayCommand {
 
 /// How it is used.
 pub const USAGE: &str = "\
-usage: outgate-gateway serve --handoff-fd N
+usage: outgate-gateway serve --handoff-fd N [--redirected-fd N]
        outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N] [--admin-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
@@ -288,9 +292,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
     match word.as_ref().and_then(|word| word.to_str()) {
         Some("--version" | "-V") => Ok(GatewayCommand::Version),
         Some("--help" | "-h") => Ok(GatewayCommand::Help),
-        Some("serve") => Ok(GatewayCommand::Serve(PrivateCommand {
-            handoff: options(arguments, Listener::None)?.0,
-        })),
+        Some("serve") => {
+            let (handoff, listeners) = options(arguments, Listener::Redirected)?;
+            Ok(GatewayCommand::Serve(PrivateCommand {
+                handoff,
+                redirected: listeners.redirected,
+            }))
+        }
         Some("share") => {
             let (handoff, listeners) = options(arguments, Listener::Inherited)?;
             if listeners.runs.is_none() && listeners.proxy.is_none() {
@@ -362,6 +370,7 @@ fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<AuthorityA
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listener {
     Inherited,
+    Redirected,
     None,
 }
 
@@ -378,9 +387,10 @@ fn options(
             .ok_or_else(|| format!("`{option}` needs a value"))?;
         let place = match option.as_str() {
             "--handoff-fd" => &mut handoff,
-            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected == Listener::None => {
+            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected != Listener::Inherited => {
                 return Err(format!("`{option}` goes with `share`"));
             }
+            "--redirected-fd" if expected == Listener::Redirected => &mut listeners.redirected,
             "--listen-fd" => &mut listeners.runs,
             "--proxy-fd" => &mut listeners.proxy,
             "--admin-fd" => &mut listeners.admin,
@@ -417,12 +427,20 @@ mod tests {
     fn arguments_are_read_and_faults_named() {
         assert_eq!(
             parsed("serve --handoff-fd 3"),
-            Ok(GatewayCommand::Serve(PrivateCommand { handoff: 3 }))
+            Ok(GatewayCommand::Serve(PrivateCommand {
+                handoff: 3,
+                redirected: None
+            }))
         );
         let share = |runs, proxy, admin| {
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
-                listeners: ListenerNumbers { runs, proxy, admin },
+                listeners: ListenerNumbers {
+                    runs,
+                    proxy,
+                    admin,
+                    redirected: None,
+                },
             }))
         };
         let shared = |listeners| parsed(&format!("share --handoff-fd 3 {listeners}"));
@@ -452,6 +470,7 @@ mod tests {
             "serve --handoff-fd 3 --color on",
             "serve --handoff-fd 3 --listen-fd 4",
             "serve --handoff-fd 3 --proxy-fd 4",
+            "share --handoff-fd 3 --listen-fd 4 --redirected-fd 5",
             "keep --handoff-fd 3 --secret KEY=env:X",
             "share --handoff-fd 3",
             "share --listen-fd 3",

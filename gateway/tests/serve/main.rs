@@ -20,6 +20,8 @@ mod opened;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]
+mod redirected;
+#[cfg(test)]
 mod resolve;
 #[cfg(test)]
 mod streams;
