@@ -175,8 +175,6 @@ impl GatewaySettings {
 pub struct PrivateCommand {
     /// Number of the descriptor.
     pub handoff: RawFd,
-    /// That of a socket to which the kernel leads connections.
-    pub redirected: Option<RawFd>,
 }
 
 /// Where the user's own secrets are looked up.
@@ -218,8 +216,6 @@ pub struct ListenerNumbers {
     pub proxy: Option<RawFd>,
     /// That of the one that says how it is.
     pub admin: Option<RawFd>,
-    /// Of a gateway of one run: that to which the kernel leads connections.
-    pub redirected: Option<RawFd>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -271,7 +267,7 @@ pub enum GatewayCommand {
 
 /// How it is used.
 pub const USAGE: &str = "\
-usage: outgate-gateway serve --handoff-fd N [--redirected-fd N]
+usage: outgate-gateway serve --handoff-fd N
        outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N] [--admin-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
@@ -292,13 +288,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<GatewayCom
     match word.as_ref().and_then(|word| word.to_str()) {
         Some("--version" | "-V") => Ok(GatewayCommand::Version),
         Some("--help" | "-h") => Ok(GatewayCommand::Help),
-        Some("serve") => {
-            let (handoff, listeners) = options(arguments, Listener::Redirected)?;
-            Ok(GatewayCommand::Serve(PrivateCommand {
-                handoff,
-                redirected: listeners.redirected,
-            }))
-        }
+        Some("serve") => Ok(GatewayCommand::Serve(PrivateCommand {
+            handoff: options(arguments, Listener::None)?.0,
+        })),
         Some("share") => {
             let (handoff, listeners) = options(arguments, Listener::Inherited)?;
             if listeners.runs.is_none() && listeners.proxy.is_none() {
@@ -370,7 +362,6 @@ fn authority(arguments: &mut dyn Iterator<Item = OsString>) -> Result<AuthorityA
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listener {
     Inherited,
-    Redirected,
     None,
 }
 
@@ -387,10 +378,9 @@ fn options(
             .ok_or_else(|| format!("`{option}` needs a value"))?;
         let place = match option.as_str() {
             "--handoff-fd" => &mut handoff,
-            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected != Listener::Inherited => {
+            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected == Listener::None => {
                 return Err(format!("`{option}` goes with `share`"));
             }
-            "--redirected-fd" if expected == Listener::Redirected => &mut listeners.redirected,
             "--listen-fd" => &mut listeners.runs,
             "--proxy-fd" => &mut listeners.proxy,
             "--admin-fd" => &mut listeners.admin,
@@ -427,20 +417,12 @@ mod tests {
     fn arguments_are_read_and_faults_named() {
         assert_eq!(
             parsed("serve --handoff-fd 3"),
-            Ok(GatewayCommand::Serve(PrivateCommand {
-                handoff: 3,
-                redirected: None
-            }))
+            Ok(GatewayCommand::Serve(PrivateCommand { handoff: 3 }))
         );
         let share = |runs, proxy, admin| {
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
-                listeners: ListenerNumbers {
-                    runs,
-                    proxy,
-                    admin,
-                    redirected: None,
-                },
+                listeners: ListenerNumbers { runs, proxy, admin },
             }))
         };
         let shared = |listeners| parsed(&format!("share --handoff-fd 3 {listeners}"));
@@ -470,7 +452,6 @@ mod tests {
             "serve --handoff-fd 3 --color on",
             "serve --handoff-fd 3 --listen-fd 4",
             "serve --handoff-fd 3 --proxy-fd 4",
-            "share --handoff-fd 3 --listen-fd 4 --redirected-fd 5",
             "keep --handoff-fd 3 --secret KEY=env:X",
             "share --handoff-fd 3",
             "share --listen-fd 3",

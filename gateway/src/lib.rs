@@ -57,7 +57,6 @@ mod own_origin;
 mod proxy;
 mod random;
 mod recorder;
-mod redirected;
 mod refusal;
 mod replay;
 mod replies;
@@ -181,14 +180,9 @@ pub fn serve_private(config: &config::PrivateCommand) -> Result<(), ServeError> 
     };
     end_with_parent()?;
     let socket = adopt(config.handoff).map_err(handoff)?;
-    let redirected = config
-        .redirected
-        .map(|number| adopt(number).map_err(|source| ServeError::Handoff { number, source }));
-    let redirected = redirected.transpose()?;
     let prepared = control::settings(&socket).map_err(ServeError::from);
     match prepared.and_then(|settings| private(&settings)) {
         Ok((runtime, gateway)) => {
-            let gateway = gateway.listening(redirected);
             let served = runtime.block_on(gateway.serve(socket));
             // What is done aside is done for nobody any more.
             runtime.shutdown_background();

@@ -23,7 +23,7 @@ use crate::scan::Scans;
 use crate::session::{Session, SessionParts};
 use crate::text::shortened;
 use crate::tls::{Tls, TlsKeys};
-use crate::{ServeError, limits, memory, redirected};
+use crate::{ServeError, limits, memory};
 
 mod change;
 mod hearing;
@@ -48,7 +48,6 @@ pub struct Gateway {
     pub(crate) inventory: Arc<CredentialInventory>,
     vault: Vault,
     keeper: Mutex<Option<Keeper>>,
-    redirected: Mutex<Option<OwnedFd>>,
 }
 
 impl Gateway {
@@ -79,7 +78,6 @@ impl Gateway {
             inventory: Arc::default(),
             vault: Vault::default(),
             keeper: Mutex::default(),
-            redirected: Mutex::default(),
         })
     }
 
@@ -88,13 +86,6 @@ impl Gateway {
     pub(crate) fn with(mut self, vault: Vault, keeper: Option<Keeper>) -> Self {
         self.vault = vault;
         self.keeper = Mutex::new(keeper);
-        self
-    }
-
-    /// The same for connections that the kernel leads to this socket, too.
-    #[must_use]
-    pub fn listening(mut self, redirected: Option<OwnedFd>) -> Self {
-        self.redirected = Mutex::new(redirected);
         self
     }
 
@@ -136,10 +127,6 @@ impl Gateway {
             return Ok(());
         };
         self.expect_origins(&session);
-        let redirected = self.redirected.lock().ok().and_then(|mut slot| slot.take());
-        if let Some(listener) = redirected {
-            redirected::begin(&session, listener)?;
-        }
         memory::begun(session.tasks());
         let (changes, changed) = mpsc::channel(limits::CHANGES_MAX);
         let following = change::follow(Arc::clone(&session), (texts, context), changed);

@@ -40,20 +40,8 @@ pub(crate) fn bare() -> Launcher {
     bare_trusting(&[])
 }
 
-/// A running session with these rules, and a socket to which the kernel leads connections.
-pub(crate) fn start_redirected(rules: &[(SourceKind, &str)], listener: OwnedFd) -> Launcher {
-    let mut launcher = bare_listening(&[], Some(listener));
-    launcher.open(rules);
-    assert!(matches!(launcher.receive(), Some(ToLauncher::Ready { .. })));
-    launcher
-}
-
 /// The same, with files of certificates that origins may be verified with.
 fn bare_trusting(files: &[PathBuf]) -> Launcher {
-    bare_listening(files, None)
-}
-
-fn bare_listening(files: &[PathBuf], redirected: Option<OwnedFd>) -> Launcher {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let files = files.to_vec();
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -74,7 +62,7 @@ fn bare_listening(files: &[PathBuf], redirected: Option<OwnedFd>) -> Launcher {
             upstream_ca: files,
             ..TlsFiles::default()
         };
-        let gateway = Gateway::new(target, &tls).unwrap().listening(redirected);
+        let gateway = Gateway::new(target, &tls).unwrap();
         let served = runtime.block_on(gateway.serve(theirs));
         served.map_err(|error| error.to_string())
     });

@@ -20,8 +20,6 @@ mod opened;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]
-mod redirected;
-#[cfg(test)]
 mod resolve;
 #[cfg(test)]
 mod streams;
