@@ -1,5 +1,5 @@
 //! One detector, ready to run: from the place of a literal to a confirmed
-//! match with its check, and from there to what follows for a destination.
+//! match with its check, which keeps false positives few, and from there to what follows for a destination.
 //! Looks at a window around the literal only, never at a whole stream.
 
 mod boundary;

@@ -180,6 +180,9 @@ pub(crate) const RUN_START_BYTES_MAX: usize = 1024;
 /// front.
 pub(crate) const TURNED_LOOK_BYTES: usize = 512;
 
+/// Bytes of them that tell of most runs that nothing does: symbols of one word of 64 bits.
+pub(crate) const TURNED_GLANCE_BYTES: usize = 8;
+
 /// Bytes of text that chance makes at the end of hardly any run.
 pub(crate) const TURNED_TEXT_BYTES: usize = 20;
 

@@ -15,6 +15,7 @@ use outgate_gateway::authority::{
 };
 use outgate_gateway::authority::{describe, open};
 use outgate_gateway::config::{AuthorityArguments, DescriptionForm};
+use outgate_policy::legible;
 use serde_json::json;
 
 /// The command line, or a file that it names, is at fault.
@@ -37,7 +38,7 @@ pub(crate) fn run(request: &AuthorityArguments) -> ExitCode {
 fn create(directory: &Path, request: &AuthorityRequest) -> Result<ExitCode, CaError> {
     let about = establish(directory, request)?;
     let place = AuthorityFiles::of(directory);
-    println!("made the authority `{}`", about.name);
+    println!("made the authority `{}`", legible(&about.name));
     println!(
         "  certificate  {}  (for everybody)",
         place.certificate.display()
@@ -59,7 +60,7 @@ fn permitted(about: &CertificateAbout) -> String {
     if permitted.is_empty() {
         "every name and address".to_owned()
     } else {
-        format!("{}, and nothing else", permitted.join(", "))
+        format!("{}, and nothing else", legible(&permitted.join(", ")))
     }
 }
 
@@ -76,7 +77,7 @@ fn show(directory: &Path, shape: DescriptionForm) -> Result<ExitCode, CaError> {
     let fingerprint = fingerprint.join(":");
     match shape {
         DescriptionForm::Text => {
-            println!("authority    {}", about.name);
+            println!("authority    {}", legible(&about.name));
             println!("certificate  {}", place.certificate.display());
             println!("SHA-256      {fingerprint}");
             println!("from         {}", about.begins.date());

@@ -1,5 +1,5 @@
 //! How much may still leave where a rule says how much: for each rule and each
-//! host somebody registered, for as long as the sandbox lives. Counted before
+//! host somebody registered, for as long as the sandbox lives, and for each request. Counted before
 //! bytes are sent; what would go beyond is not sent, and what is nearly spent is
 //! told once. Knows no policy and sends nothing.
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use outgate_policy::{Budget, Host, Permit, RuleRef};
+use outgate_policy::{Budget, BudgetSpan, Host, Permit, RuleRef};
 use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
@@ -35,6 +35,7 @@ struct HostQuota {
     rule: RuleRef,
     to: String,
     bytes: u64,
+    span: BudgetSpan,
     spent: AtomicU64,
     told: AtomicBool,
 }
@@ -85,6 +86,9 @@ impl Budgets {
     fn of_rules(&self, budgets: &[Budget], to: &str) -> Result<Vec<Arc<HostQuota>>, Poisoned> {
         let mut all = lock::held(&self.0)?;
         let budgets = budgets.iter().map(|own| {
+            if own.span == BudgetSpan::Request {
+                return Arc::new(HostQuota::of_request(own, to));
+            }
             let key = (own.rule.text.clone(), own.rule.place.clone(), to.to_owned());
             if let Some(known) = all.get(&key).filter(|known| known.bytes == own.bytes) {
                 return Arc::clone(known);
@@ -98,6 +102,7 @@ impl Budgets {
                 rule: own.rule.clone(),
                 to: to.to_owned(),
                 bytes: if full { 0 } else { own.bytes },
+                span: own.span,
                 spent: AtomicU64::new(spent),
                 told: AtomicBool::new(false),
             });
@@ -166,6 +171,19 @@ impl Quota {
 }
 
 impl HostQuota {
+    /// One of which nothing is spent, and that nothing else spends from.
+    fn of_request(budget: &Budget, to: &str) -> Self {
+        Self {
+            rule: budget.rule.clone(),
+            to: to.to_owned(),
+            bytes: budget.bytes,
+            span: budget.span,
+            spent: AtomicU64::new(0),
+            // That one request is large is nothing to be warned of.
+            told: AtomicBool::new(true),
+        }
+    }
+
     fn left(&self) -> u64 {
         self.bytes
             .saturating_sub(self.spent.load(Ordering::Relaxed))
@@ -178,8 +196,12 @@ impl HostQuota {
     }
 
     fn refusal(&self, subject: &str) -> Refusal {
+        let (key, span) = match self.span {
+            BudgetSpan::Run => ("budget", "run"),
+            BudgetSpan::Request => ("budget_each", "request"),
+        };
         let because = format!(
-            "`{}` lets {} bytes go to {} in one run, and {} are left; raise `budget` at {}",
+            "`{}` lets {} bytes go to {} in one {span}, and {} are left; raise `{key}` at {}",
             self.rule.text,
             self.bytes,
             self.to,
@@ -205,10 +227,47 @@ mod tests {
             text: "a.test".into(),
             place: "a.toml:1:1".into(),
         };
-        let own = [Budget { rule, bytes: 10 }];
+        let span = BudgetSpan::Run;
+        let own = [Budget {
+            rule,
+            bytes: 10,
+            span,
+        }];
         let known = budgets.of_rules(&own, "a.test").unwrap();
         assert_eq!(known.iter().map(|quota| quota.left()).sum::<u64>(), 10);
         lock::poison(&budgets.0);
         assert_eq!(budgets.of_rules(&own, "a.test").unwrap_err(), Poisoned);
+    }
+
+    #[test]
+    fn each_request_begins_with_all_that_a_request_may_have() {
+        let rule = RuleRef {
+            id: 1,
+            effect: Effect::Allow,
+            text: "a.test".into(),
+            place: "a.toml:1:1".into(),
+        };
+        let of = |span, bytes| Budget {
+            rule: rule.clone(),
+            bytes,
+            span,
+        };
+        let each = of(BudgetSpan::Request, 10);
+        let own = [of(BudgetSpan::Run, 25), each.clone()];
+        let budgets = Budgets::default();
+        let spend = |bytes| {
+            for budget in budgets.of_rules(&own, "a.test").unwrap() {
+                budget.spent.fetch_add(bytes, Ordering::Relaxed);
+            }
+        };
+        let left = || {
+            let budgets = budgets.of_rules(&own, "a.test").unwrap();
+            budgets.iter().map(|own| own.left()).collect::<Vec<u64>>()
+        };
+        spend(8);
+        assert_eq!(left(), [17, 10]);
+        let refusal = HostQuota::of_request(&each, "a.test").refusal("x");
+        let advice = "in one request, and 10 are left; raise `budget_each` at a.toml:1:1";
+        assert!(format!("{refusal:?}").contains(advice), "{refusal:?}");
     }
 }

@@ -1,4 +1,6 @@
 //! Facts to verdicts: the only caller of the policy's decision function for what leaves.
+//! Each address that a name has is judged here, whatever the name is: against SSRF and DNS
+//! rebinding, only what becomes a [`Vetted`] is dialled.
 //! Pure: records nothing, sends nothing; whoever acts on a verdict records it first.
 
 use outgate_handoff::ProcessFacts;

@@ -1,5 +1,5 @@
-//! Follows the requests of a connection beside the parser and finds what the
-//! parser forgives and does not show: lone line feeds, two ways to give a
+//! Against request smuggling: follows the requests of a connection beside the parser and finds
+//! what the parser forgives and does not show: lone line feeds, two ways to give a
 //! length, a fragment in the request target. Looks at bytes on their way;
 //! changes none, and knows nothing of who sent them.
 //!

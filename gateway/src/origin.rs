@@ -1,5 +1,5 @@
 //! Connections to origins: with `origin/dial.rs`, the only place that dials. An address is dialled
-//! only after the policy vetted it for this very host and port. Unused
+//! only after the policy vetted it for this very host and port. The connection pool: unused
 //! connections are kept per session, host and port, and shared with nobody.
 
 use std::collections::HashMap;

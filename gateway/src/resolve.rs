@@ -1,7 +1,7 @@
 //! Names to addresses: the operator's pins first, then the hosts file, then
 //! the DNS, and only for names that were allowed before. The first answer
-//! stays for the session, so nobody resolves twice. The only user of hickory's
-//! resolver; it vets nothing and dials nothing.
+//! stays for the session, so nobody resolves twice (DNS rebinding). The only user of
+//! hickory's resolver; it vets nothing and dials nothing.
 
 use std::collections::HashMap;
 use std::io::Read;

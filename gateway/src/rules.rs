@@ -281,7 +281,7 @@ impl SessionPolicies {
         policies.into_iter().any(|own| own.looks_at_paths(peer))
     }
 
-    /// The modes by which something that leaves may be weighed: of what both
+    /// The modes by which something that leaves may be inspected: of what both
     /// policies say of one request, the stricter.
     pub(crate) fn modes(&self) -> Vec<Inspect> {
         let mut modes: Vec<Inspect> = Vec::new();

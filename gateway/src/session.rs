@@ -247,7 +247,7 @@ impl Session {
         Arc::clone(&self.current.now().scans)
     }
 
-    /// The one of them that weighs by this mode; nothing where nothing is to be
+    /// The one of them that inspects by this mode; nothing where nothing is to be
     /// scanned.
     pub(crate) fn scan(&self, mode: Inspect) -> Option<Arc<SandboxScan>> {
         self.scans().by(mode).cloned()

@@ -25,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) method: Method,
     pub(crate) resource: RequestTarget,
     pub(crate) shown: TargetVisibility,
-    /// By which mode the scan weighs what goes there: the strictest, unless a
+    /// By which mode the scan inspects what goes there: the strictest, unless a
     /// permit said otherwise.
     pub(crate) mode: Inspect,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use outgate_policy::{
     Arguments, AuditFull, ClientCertificate, DnsPin, DnsServer, HostTenancy, InspectDetector,
     InspectScope, Intercept, KnownHosts, Note, PathGrant, Policy, Precaution, Secret, SecretKind,
-    Switch, Unscannable,
+    ShownKey, Switch, Unscannable,
 };
 
 use crate::policy_options::PRIVATE;
@@ -97,11 +97,12 @@ fn rules(policy: &Policy) -> Vec<Row> {
             if !addresses.is_empty() {
                 let _ = write!(what, "  also at {}", addresses.join(", "));
             }
-            if let Some(bytes) = policy.budget_of(&rule) {
-                let _ = write!(what, "  at most {bytes} bytes out");
-            }
-            if let Some(mode) = policy.inspect_of(&rule) {
-                let _ = write!(what, "  inspect = {}", mode.word());
+            for said in policy
+                .shown_keys(&rule)
+                .iter()
+                .filter_map(ShownKey::sentence)
+            {
+                let _ = write!(what, "  {said}");
             }
             Row::new(rule.effect.as_str(), what, &rule.place)
         })

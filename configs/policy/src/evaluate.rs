@@ -85,7 +85,7 @@ impl Policy {
         };
         match outcome {
             Ok((route, rule)) => {
-                let terms = terms.unwrap_or_else(|| Terms::of(&rule, self.budget_of(&rule)));
+                let terms = terms.unwrap_or_else(|| Terms::of(&rule, self.keys_of(&rule)));
                 Verdict::Allow(Permit::new((route, rule), terms, facts))
             }
             Err(cause) => {

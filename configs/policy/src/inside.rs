@@ -3,7 +3,7 @@
 
 use crate::effect::Effect;
 use crate::facts::Process;
-use crate::rule::{NetworkTarget, Protocol, Rule};
+use crate::rule::{Extent, NetworkTarget, Protocol, Rule};
 use crate::settings::Inspect;
 
 /// What rules that grant say of requests inside TLS to one destination.
@@ -11,7 +11,7 @@ use crate::settings::Inspect;
 pub(crate) struct SurveyInside<'p> {
     /// The first that has what it lets out scanned.
     pub(crate) scanned: Option<&'p Rule>,
-    /// The first whose budget counts some of it, and not the rest.
+    /// The first that counts requests apart, which are only some of it.
     pub(crate) counted: Option<&'p Rule>,
     /// Those that let everything pass and ask for no look.
     off: FirstOfEffect<'p>,
@@ -55,9 +55,13 @@ impl<'p> SurveyInside<'p> {
         if !(https || wss) {
             return;
         }
-        let is_some = target.is_restricted() || !https;
+        let extent = if target.is_restricted() || !https {
+            Extent::Some
+        } else {
+            Extent::All
+        };
         if rule.restricts_process(process) {
-            if rule.keys.budget.is_some() && is_some {
+            if rule.keys.tells_requests_apart(extent) {
                 self.counted.get_or_insert(rule);
             }
             if matches!(mode, Some(Inspect::Block | Inspect::Warn)) {
@@ -66,7 +70,7 @@ impl<'p> SurveyInside<'p> {
         }
         if rule.grants_process(process) {
             match mode {
-                Some(Inspect::Off) if !is_some => self.off.add(rule),
+                Some(Inspect::Off) if extent == Extent::All => self.off.add(rule),
                 // What it allows is no part of what another lets pass as a whole.
                 None if !https => self.silent.add(rule),
                 Some(_) | None => {}

@@ -97,7 +97,7 @@ mod tests {
     use crate::host::Host;
     use crate::question::{Question, QuestionForm};
     use crate::source::{Source, SourceKind};
-    use crate::verdict::{Permit, Verdict};
+    use crate::verdict::{BudgetSpan, Permit, Verdict};
 
     fn policy(text: &str) -> Policy {
         let source = Source {
@@ -308,6 +308,48 @@ mod tests {
             );
         }
         assert_eq!(bytes("http://a.test/up/a"), &[] as &[u64], "another method");
+    }
+
+    #[test]
+    fn what_one_request_may_have_is_bounded_by_every_rule_it_may_be_for() {
+        let counted = policy(
+            "allow = [\"a.test\", { rule = \"POST a.test/up/**\", budget_each = \"1K\", budget = \"9K\" }, \
+             { rule = \"a.test?bulk=*\", budget_each = \"2K\" }]\n",
+        );
+        let bounds = |request: &str| {
+            let budgets = permit(&counted, request).budgets().to_vec();
+            let bounds = budgets.iter().map(|own| (own.bytes, own.span));
+            bounds.collect::<Vec<(u64, BudgetSpan)>>()
+        };
+        let (run, one) = ((9216, BudgetSpan::Run), (1024, BudgetSpan::Request));
+        let bulk = (2048, BudgetSpan::Request);
+        for (target, expected) in [
+            ("/up/a", &[run, one][..]),
+            ("/UP/a", &[run, one]),
+            ("/up%2fa", &[run, one]),
+            ("/x?BULK=1", &[bulk]),
+            ("/up/a?bulk=1", &[run, one, bulk]),
+            ("/x", &[]),
+        ] {
+            let found = bounds(&format!("POST http://a.test{target}"));
+            assert_eq!(found, expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn tls_is_opened_where_requests_in_it_are_bounded() {
+        for (bounded, passes) in [("a.test", false), ("wss://a.test", false), ("b.test", true)] {
+            let text = format!(
+                "allow = [\"https://a.test\", {{ rule = \"{bounded}\", budget_each = \"1K\" }}]\n\
+                 [inspect]\nmode = \"off\"\n"
+            );
+            let question = Question::parse("tls://a.test").expect("a question");
+            let process = Process {
+                executable: "/usr/bin/curl",
+            };
+            let verdict = policy(&text).answer(&question, process);
+            assert_eq!(matches!(verdict, Verdict::Allow(_)), passes, "{bounded}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The policy language of outgate and its one decision function.
+//! The policy language of outgate, an allowlist, and its one decision function.
 //!
 //! Texts become a [`Policy`] in [`compile`], which reports every fault at once
 //! with its place; [`Policy::evaluate`] turns [`Facts`] into a [`Verdict`] and
@@ -113,6 +113,7 @@ pub use proposal::{ProposalFault, ProposedRule, is_proposable};
 pub use query::QueryKey;
 pub use question::{Question, QuestionError};
 pub use recall::{MaskedValues, PastEvent, PastVerdict, Recall, has_plain_values, without_values};
+pub use rule::{ShownKey, ShownValue};
 pub use secret::{Misplaced, NamedSecret, Secret, SecretKind, SecretPosition, SecretSource};
 pub use settings::{
     AuditFull, ClientCertificate, DetectorForm, DnsPin, DnsServer, Enforcement, HostTenancy,
@@ -123,4 +124,4 @@ pub use shape::{shape, shape_merged};
 pub use source::{Context, LEARNING, PolicyOption, Source, SourceKind};
 pub use special::OWN_HOST;
 pub use upstream::{Carries, Proxies, Proxy, ProxyError, UPSTREAM_PROXY, Unusable};
-pub use verdict::{Budget, Denial, DenialReason, Permit, Route, Verdict, Vetted};
+pub use verdict::{Budget, BudgetSpan, Denial, DenialReason, Permit, Route, Verdict, Vetted};

@@ -13,7 +13,7 @@ use crate::survey::{Cause, SurveyDestination, counting};
 use crate::verdict::{Budget, DenialReason, Terms};
 
 /// Which matches a rule needs to know: one that denies no exact one, and one that only
-/// grants no loose one. One that counts, or has a word on the scan, needs both.
+/// grants no loose one. One that counts, or has an inspection mode, needs both.
 fn precision(rule: &Rule) -> Precision {
     match rule.reference.effect {
         Effect::Deny => Precision::Loose,
@@ -131,11 +131,11 @@ struct Granting<'p> {
 }
 
 impl Granting<'_> {
-    /// Whether a rule would take the place of the one that grants: one with a budget counts
+    /// Whether a rule would take the place of the one that grants: one that counts does so
     /// wherever it grants, whatever grants besides.
     fn takes(&self, rule: &Rule) -> bool {
         self.rule
-            .is_none_or(|own| own.keys.budget.is_none() && rule.keys.budget.is_some())
+            .is_none_or(|own| !own.keys.counts() && rule.keys.counts())
     }
 }
 
@@ -189,7 +189,7 @@ impl<'p> RequestMatches<'p> {
         if found.place == Match::Surely && found.whole() >= Match::Perhaps {
             self.at_least = stricter(self.at_least, mode);
             let is_new = |own: &&Rule| own.reference.id != rule.reference.id;
-            if rule.keys.budget.is_some() && self.counted.iter().all(is_new) {
+            if rule.keys.counts() && self.counted.iter().all(is_new) {
                 self.counted.push(rule);
             }
         }
@@ -236,7 +236,7 @@ impl<'p> RequestMatches<'p> {
 
     /// What holds for the request, where this rule lets it pass.
     pub(crate) fn terms(&self, policy: &Policy, granting: &RuleRef) -> Terms {
-        let mut terms = Terms::of(granting, policy.budget_of(granting));
+        let mut terms = Terms::of(granting, policy.keys_of(granting));
         terms.budgets.extend(self.more_budgets(granting));
         Terms {
             inspect: self.mode(policy.settings().inspect),
@@ -244,7 +244,7 @@ impl<'p> RequestMatches<'p> {
         }
     }
 
-    /// By which mode the request is weighed, where the policy says this of what has no mode
+    /// By which mode the request is inspected, where the policy says this of what has no mode
     /// of its own.
     fn mode(&self, of_others: Inspect) -> Inspect {
         let own = match self.covering {
@@ -262,12 +262,7 @@ impl<'p> RequestMatches<'p> {
             .counted
             .iter()
             .filter(|rule| rule.reference.id != granting.id);
-        let budgets = others.filter_map(|rule| {
-            Some(Budget {
-                rule: rule.reference.clone(),
-                bytes: rule.keys.budget?,
-            })
-        });
-        budgets.collect()
+        let terms = others.map(|rule| Terms::of(&rule.reference, Some(&rule.keys)));
+        terms.flat_map(|terms| terms.budgets).collect()
     }
 }

@@ -113,9 +113,9 @@ pub fn is_known_method(value: &str) -> bool {
 pub enum Standing {
     /// It is allowed like the request itself.
     Allowed,
-    /// It is allowed, but by a stricter word about the scan, or it counts against a budget
+    /// It is allowed, but by a stricter inspection mode, or it counts against a budget
     /// that the request does not count against.
-    Weighed,
+    Stricter,
     /// It is not allowed.
     Denied,
 }
@@ -128,14 +128,14 @@ impl Standing {
             (Verdict::Allow(own), Verdict::Allow(asked)) if own.inspects_for(asked) => {
                 Self::Allowed
             }
-            (Verdict::Allow(_) | Verdict::Deny(_), Verdict::Allow(_)) => Self::Weighed,
+            (Verdict::Allow(_) | Verdict::Deny(_), Verdict::Allow(_)) => Self::Stricter,
         }
     }
 
     /// Why something else than [`Self::Allowed`] may not be asked for.
     pub fn why(self) -> &'static str {
         match self {
-            Self::Weighed => {
+            Self::Stricter => {
                 "which the rules inspect more strictly or count against another budget"
             }
             Self::Allowed | Self::Denied => "which the rules do not allow",
@@ -213,7 +213,7 @@ pub enum AskedFor {
     /// A method that is not allowed, in capitals.
     Method(String),
     /// One that is allowed under another word or budget.
-    Weighed(String),
+    Stricter(String),
     /// One that nobody knows: it may be a value of the user's, and is shown to nobody.
     Unknown,
     /// Something that is no method.
@@ -224,7 +224,7 @@ impl AskedFor {
     /// Why it may not be asked for.
     pub fn why(&self) -> &'static str {
         match self {
-            Self::Weighed(_) => Standing::Weighed.why(),
+            Self::Stricter(_) => Standing::Stricter.why(),
             Self::Method(_) | Self::Unknown | Self::NoMethod => Standing::Denied.why(),
         }
     }
@@ -233,7 +233,7 @@ impl AskedFor {
 impl fmt::Display for AskedFor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Method(method) | Self::Weighed(method) => method,
+            Self::Method(method) | Self::Stricter(method) => method,
             Self::Unknown => "another method",
             Self::NoMethod => "something that is no method",
         })
@@ -278,9 +278,9 @@ pub fn check_method(value: &str, own: &str, rules: ByMethod<'_>) -> Result<(), A
     let standing = (rules.says)(&method);
     Err(match standing {
         Standing::Allowed => return Ok(()),
-        Standing::Denied | Standing::Weighed if !rules.knows(&method) => AskedFor::Unknown,
+        Standing::Denied | Standing::Stricter if !rules.knows(&method) => AskedFor::Unknown,
         Standing::Denied => AskedFor::Method(method),
-        Standing::Weighed => AskedFor::Weighed(method),
+        Standing::Stricter => AskedFor::Stricter(method),
     })
 }
 
@@ -330,7 +330,7 @@ mod tests {
         let only_post = ByMethod {
             says: &|method| match method {
                 "POST" => Standing::Allowed,
-                "LOCK" => Standing::Weighed,
+                "LOCK" => Standing::Stricter,
                 _ => Standing::Denied,
             },
             named: &|| BTreeSet::from(["POST", "ARCHIVE"]),
@@ -377,7 +377,7 @@ mod tests {
         }
         let weighed = RequestTarget::parse("/x?_method=lock").expect("a target");
         let found = check_query(&weighed, "POST", only_post).expect_err("it is refused");
-        assert_eq!(found.what, AskedFor::Weighed("LOCK".to_owned()));
+        assert_eq!(found.what, AskedFor::Stricter("LOCK".to_owned()));
         assert!(found.to_string().contains("inspect more strictly"));
     }
 }

@@ -12,7 +12,7 @@ use crate::facts::Peer;
 use crate::grant::{Arguments, Environment, Filesystem, Limits, ListenGrant, Note};
 use crate::host::{Below, Host, HostName, HostPattern};
 use crate::net::Ports;
-use crate::rule::{Methods, NetworkTarget, Protocol, Rule, RuleTarget};
+use crate::rule::{Methods, NetworkTarget, Protocol, Rule, RuleKeys, RuleTarget, ShownKey};
 use crate::secret::Secret;
 use crate::settings::{Inspect, Intercept, Settings};
 
@@ -189,12 +189,18 @@ impl Policy {
         )
     }
 
-    /// How many bytes may leave under a rule, to one host; nothing without a bound.
-    pub fn budget_of(&self, rule: &RuleRef) -> Option<u64> {
+    /// What stands beside the text of a rule of this policy.
+    pub(crate) fn keys_of(&self, rule: &RuleRef) -> Option<&RuleKeys> {
         // Rules are numbered from one, in their order.
         let place = usize::try_from(rule.id).ok()?.checked_sub(1)?;
         let own = self.rules.get(place)?;
-        own.keys.budget.filter(|_| own.reference.id == rule.id)
+        (own.reference.id == rule.id).then_some(&own.keys)
+    }
+
+    /// The same as people and programs read it: every key but those of [`Self::limits_of`].
+    pub fn shown_keys(&self, rule: &RuleRef) -> Vec<ShownKey> {
+        let none = RuleKeys::default();
+        self.keys_of(rule).unwrap_or(&none).shown()
     }
 
     /// The switches.
@@ -296,9 +302,9 @@ impl Policy {
         &self.warnings
     }
 
-    /// The rules about some requests inside TLS, or with a word about the scan of
-    /// them, where the policy forbids to look inside: such a rule allows nothing over TLS, and one that denies keeps TLS
-    /// to its hosts from passing at all.
+    /// The rules about some requests inside TLS, or with an inspection mode for them, where
+    /// the policy forbids to look inside: such a rule allows nothing over TLS, and one that
+    /// denies keeps TLS to its hosts from passing at all.
     pub fn unseen(&self) -> impl Iterator<Item = &RuleRef> {
         let is_closed = self.settings.intercept == Intercept::Never;
         let is_inside = move |rule: &Rule, target: &NetworkTarget| {

@@ -22,11 +22,20 @@ pub fn printable(text: &str) -> String {
 /// or hides the letters beside it (Unicode UAX #9).
 pub fn legible(text: &str) -> String {
     let safe = |letter: char| {
-        let hidden = letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if hidden { '\u{fffd}' } else { letter }
+        let is_hidden = letter.is_control() || is_hiding(letter);
+        if is_hidden { '\u{fffd}' } else { letter }
     };
     text.chars().map(safe).collect()
+}
+
+/// Whether a character shows nothing, ends a line, or turns around what stands beside it. What
+/// chooses between forms of the letter before (U+FE00 to U+FE0F) does neither.
+fn is_hiding(letter: char) -> bool {
+    matches!(letter,
+        '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -45,5 +54,15 @@ mod tests {
             "h\u{e9}\u{fffd}[2J\u{fffd}x\u{fffd}"
         );
         assert_eq!(legible("naïve/文件"), "naïve/文件");
+        for hides in [
+            '\u{61c}',
+            '\u{2060}',
+            '\u{206a}',
+            '\u{3164}',
+            '\u{e0041}',
+            '\u{fff9}',
+        ] {
+            assert_eq!(legible(&format!("a{hides}b")), "a\u{fffd}b", "{hides:?}");
+        }
     }
 }

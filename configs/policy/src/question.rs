@@ -329,7 +329,7 @@ impl Policy {
                 Verdict::Deny(denial) => denial.hint(),
                 Verdict::Allow(_) => None,
             },
-            AskedFor::Weighed(_) | AskedFor::Unknown | AskedFor::NoMethod => None,
+            AskedFor::Stricter(_) | AskedFor::Unknown | AskedFor::NoMethod => None,
         };
         Verdict::Deny(denial::other_method(&DeniedEvent::of(&facts), &other, flag))
     }

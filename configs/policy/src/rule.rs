@@ -13,7 +13,11 @@ use crate::net::{Net, Ports};
 use crate::path::RequestTarget;
 use crate::pattern::PathPattern;
 use crate::query::QueryPattern;
-use crate::settings::Inspect;
+
+mod keys;
+
+pub(crate) use keys::{Extent, RuleKeys};
+pub use keys::{ShownKey, ShownValue};
 
 /// What a rule is about, one protocol per value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,62 +205,6 @@ pub(crate) struct Rule {
     pub(crate) reference: RuleRef,
     pub(crate) target: RuleTarget,
     pub(crate) keys: RuleKeys,
-}
-
-/// What stands beside the text of a rule, of whatever target.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RuleKeys {
-    /// Executables it is limited to; empty for all.
-    pub(crate) process: Vec<Box<str>>,
-    /// Bytes that may leave under it to one host.
-    pub(crate) budget: Option<u64>,
-    /// How the scan weighs what it lets out; `None` leaves that to the policy.
-    pub(crate) inspect: Option<Inspect>,
-}
-
-impl RuleKeys {
-    /// Keys that say nothing about this target: why not, and what they are for.
-    pub(crate) fn idle(&self, target: &RuleTarget) -> Vec<(&'static str, &'static str)> {
-        let mut idle = Vec::new();
-        if self.budget.is_some() && !target.is_seen() {
-            idle.push((
-                "nobody counts the bytes of this rule, so it has no budget",
-                "only what passes the gateway is counted: http, https, ws, wss and tls",
-            ));
-        }
-        if self.inspect.is_some() && !target.is_looked_into() {
-            idle.push((
-                "nobody looks into what this rule lets go, so there is nothing to weigh",
-                "only requests are scanned: http, https, ws and wss",
-            ));
-        }
-        idle
-    }
-
-    /// Whether what it may be for has to be known, beside what it surely lets pass: it
-    /// counts, or has a word on the scan. Every key is named here and in what follows, so that
-    /// no new one is forgotten where policies are compared.
-    pub(crate) fn look_beyond(&self) -> bool {
-        let Self {
-            process: _,
-            budget,
-            inspect,
-        } = self;
-        budget.is_some() || inspect.is_some()
-    }
-
-    /// Whether whatever these keys let pass is counted and looked into as by others at least.
-    pub(crate) fn look_as(&self, other: &Self) -> bool {
-        let Self {
-            process: _,
-            budget,
-            inspect,
-        } = self;
-        let counts = other
-            .budget
-            .is_none_or(|other| budget.is_some_and(|own| own <= other));
-        counts && *inspect == other.inspect
-    }
 }
 
 /// A request as far as rules look at it.

@@ -77,8 +77,8 @@ impl<'p> SurveyColumn<'p> {
         } else {
             &mut self.whole
         };
-        // A rule with a budget counts wherever it grants, whatever grants besides.
-        if slot.is_none_or(|own| own.keys.budget.is_none() && rule.keys.budget.is_some()) {
+        // A rule that counts does so wherever it grants, whatever grants besides.
+        if slot.is_none_or(|own| !own.keys.counts() && rule.keys.counts()) {
             *slot = Some(rule);
         }
     }
@@ -142,10 +142,10 @@ impl<'p> Survey<'p> {
 }
 
 /// What permits where only `only` rules do: one that allows as well counts if it
-/// has a budget and the other has none.
+/// counts what leaves and the other does not.
 pub(crate) fn counting<'p>(only: Option<&'p Rule>, allow: Option<&'p Rule>) -> Option<&'p Rule> {
     let only = only?;
-    let counts = allow.filter(|allow| only.keys.budget.is_none() && allow.keys.budget.is_some());
+    let counts = allow.filter(|allow| !only.keys.counts() && allow.keys.counts());
     Some(counts.unwrap_or(only))
 }
 

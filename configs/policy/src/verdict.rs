@@ -13,6 +13,11 @@ use crate::host::Host;
 use crate::printable::printable;
 use crate::settings::Inspect;
 
+mod terms;
+
+pub(crate) use terms::Terms;
+pub use terms::{Budget, BudgetSpan};
+
 /// How a permitted connection is to be carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Route {
@@ -160,58 +165,6 @@ impl Vetted {
     /// Who says that it is the peer's.
     pub fn source(&self) -> AddressSource {
         self.source
-    }
-}
-
-/// How many bytes may leave under a rule, to one host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
-    /// The rule.
-    pub rule: RuleRef,
-    /// The bytes.
-    pub bytes: u64,
-}
-
-/// What holds for whatever leaves under a permit: of several terms the strictest.
-#[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    /// By which mode the scan inspects it; for what is no request, and so is not scanned, the
-    /// strictest.
-    pub(crate) inspect: Inspect,
-    /// How much of it there may be, at most.
-    pub(crate) budgets: Vec<Budget>,
-}
-
-impl Terms {
-    /// Those of a rule that lets so many bytes out, where nothing else is known.
-    pub(crate) fn of(rule: &RuleRef, bytes: Option<u64>) -> Self {
-        // What a request may carry for another is not for a rule that is for one: it counts.
-        let once = rule.is_for_once().then_some(u64::MAX);
-        let budget = bytes.or(once).map(|bytes| Budget {
-            rule: rule.clone(),
-            bytes,
-        });
-        Self {
-            inspect: Inspect::Block,
-            budgets: budget.into_iter().collect(),
-        }
-    }
-
-    /// The same, weighed by this mode.
-    pub(crate) fn by(self, inspect: Inspect) -> Self {
-        Self { inspect, ..self }
-    }
-
-    /// Both.
-    fn add(&mut self, other: &Self) {
-        self.inspect = self.inspect.stricter(other.inspect);
-        self.budgets.extend_from_slice(&other.budgets);
-    }
-
-    /// Whether nothing of the other is missing here.
-    fn cover(&self, other: &Self) -> bool {
-        self.inspect.stricter(other.inspect) == self.inspect
-            && other.budgets.iter().all(|own| self.budgets.contains(own))
     }
 }
 

@@ -115,6 +115,12 @@ fn is_symbol(byte: u8) -> bool {
 /// Whether the last symbols of a line, of which the end may be here as well, are enough, and
 /// some of them digits: words and rulers have none.
 fn is_coded(line: &[u8]) -> bool {
+    // Most lines end with a word, which is too short. These letters may be of an escaped end.
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() && !matches!(byte, b'n' | b'r' | b't');
+    let near = span::from(line, line.len().saturating_sub(BEFORE_LINE));
+    if line.last().is_some_and(is_word) && !near.iter().all(|byte| is_symbol(*byte)) {
+        return false;
+    }
     // The mark of a comment behind it may be of symbols.
     let is_mark = |byte: &u8| matches!(byte, b'/' | b'-' | b'+');
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n' | b'\\');

@@ -10,6 +10,7 @@ use outgate_policy::{Denial, Enforcement, Permit, RuleRef, has_plain_values, wit
 use outgate_record::{Alarm, Found, Kind, Outcome, Reason, Record, RuleCited, Unseen, Word};
 
 use crate::limits;
+use crate::text::{beginning, shortened};
 
 /// One event. Made with [`Event::new`] and filled in by its owner; what tells its place in
 /// the chain is filled in by who writes it.
@@ -56,7 +57,7 @@ impl<'a> Event<'a> {
     pub(crate) fn request(mut self, method: &'a str, target: &'a str) -> Self {
         self.0.method = Some(Cow::Borrowed(method));
         self.0.path = Some(match without_values(target) {
-            Cow::Borrowed(text) => Cow::Borrowed(within(text)),
+            Cow::Borrowed(text) => Cow::Borrowed(beginning(text, limits::AUDIT_TEXT_BYTES_MAX)),
             Cow::Owned(text) => Cow::Owned(cut(&text)),
         });
         self.0.values = has_plain_values(target).then_some(Cow::Borrowed("plain"));
@@ -259,14 +260,6 @@ impl<'a> Event<'a> {
 }
 
 /// At most the limit's bytes, cut at a character.
-fn within(text: &str) -> &str {
-    let mut end = text.len().min(limits::AUDIT_TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
-}
-
 fn cut(text: &str) -> String {
-    within(text).to_owned()
+    shortened(text, limits::AUDIT_TEXT_BYTES_MAX)
 }

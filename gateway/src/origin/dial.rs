@@ -1,5 +1,5 @@
-//! Connecting to the first of a host's vetted addresses that answers
-//! (RFC 8305): families in turn, each address with a head start before the
+//! Happy eyeballs (RFC 8305): connecting to the first of a host's vetted addresses that
+//! answers, families in turn, each address with a head start before the
 //! next. Knows no host and no policy.
 
 use std::io;

@@ -163,7 +163,7 @@ fn told(caller: &Caller, method: &str) -> String {
     }
 }
 
-/// Whether a request that stands within another one is allowed by itself, and weighed no
+/// Whether a request that stands within another one is allowed by itself, and inspected no
 /// more closely than that one.
 fn request(asking: Asking<'_>, target: &Target, to: &Target) -> Result<(), AskedOverride> {
     let (caller, _) = asking;
@@ -297,9 +297,9 @@ fn item(
         };
     }
     let own = judged(target);
-    let is_weighed = |verdict: &Verdict| Standing::of(&own, verdict) == Standing::Weighed;
-    if verdicts.iter().any(is_weighed) {
-        return Err(not_so(caller, first, Standing::Weighed));
+    let is_stricter = |verdict: &Verdict| Standing::of(&own, verdict) == Standing::Stricter;
+    if verdicts.iter().any(is_stricter) {
+        return Err(not_so(caller, first, Standing::Stricter));
     }
     let allowed = readings.iter().zip(&verdicts);
     let mut allowed = allowed.filter(|(_, verdict)| is_allowed(verdict));

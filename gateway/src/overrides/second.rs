@@ -221,7 +221,7 @@ fn worst(caller: &Caller, target: &Target, seconds: &[Second]) -> Standing {
     for second in seconds {
         match second.standing(caller, &own) {
             Standing::Denied => return Standing::Denied,
-            Standing::Weighed => found = Standing::Weighed,
+            Standing::Stricter => found = Standing::Stricter,
             Standing::Allowed => {}
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn filter(scans: Arc<Scans>) -> Box<dyn Filter> {
 #[derive(Debug)]
 struct ScanFilter {
     scans: Arc<Scans>,
-    /// The one by whose mode the request is weighed; nothing where it is not.
+    /// The one by whose mode the request is inspected; nothing where it is not.
     scan: Option<Arc<SandboxScan>>,
 }
 
@@ -41,7 +41,7 @@ impl Filter for ScanFilter {
         self.scan = self.scans.by(target.mode).cloned();
         target.shown = match &self.scan {
             Some(scan) => scan.head((caller, target), head)?,
-            // What is not weighed is not written down either.
+            // What is not inspected is not written down either.
             None => self.scans.shown(target),
         };
         Ok(())

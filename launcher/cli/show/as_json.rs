@@ -1,6 +1,8 @@
 //! The effective policy as one JSON value.
 
-use outgate_policy::{Arguments, Inspect, Movable, Note, PathGrant, Policy, RuleRef};
+use outgate_policy::{
+    Arguments, Inspect, Movable, Note, PathGrant, Policy, RuleRef, ShownKey, ShownValue,
+};
 use serde_json::{Value, json};
 
 use super::{hosts, is_absent, kind, limit_values, path, setting_values};
@@ -44,14 +46,25 @@ fn scan_json(policy: &Policy) -> Value {
 fn rules_json(policy: &Policy) -> Vec<Value> {
     let rule = |rule: RuleRef| {
         let (process, addresses) = policy.limits_of(&rule);
-        json!({
+        let mut all = json!({
             "id": rule.id, "effect": rule.effect.as_str(), "rule": *rule.text,
             "place": *rule.place, "process": process, "addresses": addresses,
-            "budget": policy.budget_of(&rule),
-            "inspect": policy.inspect_of(&rule).map(Inspect::word),
-        })
+        });
+        if let Some(all) = all.as_object_mut() {
+            all.extend(policy.shown_keys(&rule).into_iter().map(key_json));
+        }
+        all
     };
     policy.rules().map(rule).collect()
+}
+
+/// A key of a rule: what it says, or null.
+fn key_json(key: ShownKey) -> (String, Value) {
+    let value = key.value.map(|value| match value {
+        ShownValue::Bytes(bytes, _) => json!(bytes),
+        ShownValue::Word(word) => json!(word),
+    });
+    (key.name.to_owned(), json!(value))
 }
 
 fn notes_json(policy: &Policy) -> Vec<Value> {

@@ -3,6 +3,14 @@
 /// The unprivileged user of the tests; owns nothing on any system.
 pub const NOBODY: u32 = 65534;
 
+/// Set in a laboratory that is a user namespace with one account.
+pub(crate) const MAPPED: &str = "OUTGATE_LAB_MAPPED";
+
+/// Whether the laboratory is a user namespace with one account.
+pub fn is_mapped() -> bool {
+    std::env::var_os(MAPPED).is_some()
+}
+
 /// The account a run is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
@@ -16,7 +24,7 @@ impl Identity {
     /// Every account that can be tried here.
     pub fn all() -> Vec<Self> {
         // In a user namespace of our own only one account is mapped.
-        if nix::unistd::geteuid().is_root() && !super::lab::is_mapped() {
+        if nix::unistd::geteuid().is_root() && !is_mapped() {
             vec![Self::Own, Self::Nobody]
         } else {
             vec![Self::Own]

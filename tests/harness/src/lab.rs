@@ -14,13 +14,12 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
-use crate::identity::Identity;
+pub use crate::identity::is_mapped;
+use crate::identity::{Identity, MAPPED};
 use crate::run::{Outcome, Running};
-use crate::sandbox::Sandbox;
 use crate::tools::{Built, Tools, prepare};
 
 const INSIDE: &str = "OUTGATE_LAB";
-const MAPPED: &str = "OUTGATE_LAB_MAPPED";
 
 /// Longest time of a run without outgate.
 const BARE_SECONDS_MAX: u64 = 60;
@@ -46,11 +45,6 @@ pub struct Lab {
     pub tools: Tools,
     /// A directory of this test alone, mode 0755, removed afterwards.
     pub directory: PathBuf,
-}
-
-/// Whether the laboratory is a user namespace with one account.
-pub fn is_mapped() -> bool {
-    std::env::var_os(MAPPED).is_some()
 }
 
 /// Declares tests that run in a laboratory.
@@ -193,11 +187,6 @@ impl Lab {
         std::iter::once(self.tool("probe"))
             .chain(arguments.iter().map(|&argument| argument.to_owned()))
             .collect()
-    }
-
-    /// A sandbox for `identity`.
-    pub fn sandbox(&self, identity: Identity) -> Sandbox<'_> {
-        Sandbox::new(self, identity)
     }
 
     /// Runs a probe without outgate, to show that it can leak.

@@ -35,6 +35,13 @@ enum Input {
     Inherit,
 }
 
+impl Lab {
+    /// A sandbox for `identity`.
+    pub fn sandbox(&self, identity: Identity) -> Sandbox<'_> {
+        Sandbox::new(self, identity)
+    }
+}
+
 impl<'lab> Sandbox<'lab> {
     /// Everything readable, the working directory writable, no network.
     pub fn new(lab: &'lab Lab, identity: Identity) -> Self {

@@ -16,7 +16,7 @@ use crate::pattern::PathPattern;
 use crate::policy::Policy;
 use crate::question::{AskedRequest, Question, QuestionForm};
 use crate::rule::{Methods, NetworkTarget, Protocol, Rule, RuleTarget};
-use crate::verdict::Verdict;
+use crate::verdict::{BudgetSpan, Permit, Verdict};
 
 /// Texts of one kind that are tried.
 const TEXTS_MAX: usize = 40;
@@ -257,20 +257,18 @@ fn looser(facts: &Facts<'_>, question: &Question, (from, to): Pair<'_>) -> Optio
     else {
         return None;
     };
-    let least = |permit: &crate::verdict::Permit| {
-        permit
-            .budgets()
-            .iter()
-            .map(|budget| budget.bytes)
-            .min()
-            .unwrap_or(u64::MAX)
+    let least = |permit: &Permit, span: BudgetSpan| {
+        let budgets = permit.budgets().iter().filter(|own| own.span == span);
+        budgets.map(|own| own.bytes).min().unwrap_or(u64::MAX)
     };
+    let spans = [BudgetSpan::Run, BudgetSpan::Request];
+    let grown = spans.map(|span| (least(&narrow, span), least(&wide, span)));
     let is_scanned_less = wide.inspect().stricter(narrow.inspect()) != wide.inspect();
     let because = if is_scanned_less {
         let (from, to) = (narrow.inspect().word(), wide.inspect().word());
         format!("findings in it were met with `{from}`, and are with `{to}`")
-    } else if least(&wide) > least(&narrow) {
-        format!("{} bytes of it could leave, and more can", least(&narrow))
+    } else if let Some((bytes, _)) = grown.iter().find(|(from, to)| to > from) {
+        format!("{bytes} bytes of it could leave, and more can")
     } else {
         return None;
     };

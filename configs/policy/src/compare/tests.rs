@@ -131,6 +131,16 @@ fn a_look_that_is_less_close_is_named() {
         "allow = [{ rule = \"http://a.test\", budget = \"1K\" }]\n",
         &[],
     );
+    check(
+        "allow = [{ rule = \"http://a.test\", budget = \"2K\", budget_each = \"1K\" }]\n",
+        "allow = [{ rule = \"http://a.test\", budget = \"1K\" }]\n",
+        &[("http://a.test", "GET http://a.test/outgate")],
+    );
+    check(
+        "allow = [{ rule = \"http://a.test\", budget = \"1K\" }]\n",
+        "allow = [{ rule = \"http://a.test\", budget = \"1K\", budget_each = \"1K\" }]\n",
+        &[],
+    );
 }
 
 #[test]

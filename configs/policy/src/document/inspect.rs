@@ -1,4 +1,4 @@
-//! The `[inspect]` table of a policy document: how the scan weighs what it
+//! The `[inspect]` table of a policy document: what is done about what the scan
 //! finds, the user's own detectors, and where a kind of credential may go
 //! besides. What a detector is in full, and whether a pattern is one, is decided
 //! by whoever scans.

@@ -139,6 +139,7 @@ pub(super) const GRANT: &[Key] = &[
     free("note", Text, "Why it is there"),
     free("addresses", Texts, "Ranges of private addresses that its hosts may lead to"),
     free("budget", Quantity("10M"), "Bytes that it lets out at most"),
+    free("budget_each", Quantity("64K"), "Bytes that it lets out at most in one request"),
     free("inspect", Word(|| words(&MODES)), "What the scan does with findings where it allows"),
 ];
 

@@ -60,10 +60,13 @@ pub(crate) fn rule(reader: &mut DocumentReader<'_, '_, '_>, effect: Effect, item
             "rule" => text = reader.string(key, value),
             "process" => extras.keys.process = executables(reader, value),
             "addresses" => extras.addresses = ranges(reader, value),
-            "budget" | "inspect" if reader.author == Author::Project => {
+            "budget" | "budget_each" | "inspect" if reader.author == Author::Project => {
                 not_for_projects(reader, key, value);
             }
             "budget" => extras.keys.budget = reader.quantity(key, value, "10M", parse_size),
+            "budget_each" => {
+                extras.keys.budget_each = reader.quantity(key, value, "64K", parse_size);
+            }
             "inspect" => extras.keys.inspect = reader.word(key, value, &MODES),
             _ => drop(reader.string(key, value)),
         }

@@ -262,6 +262,11 @@ impl Alphabet {
         value(self.table(), byte) != OUTSIDE
     }
 
+    /// What a byte is worth that is a symbol.
+    pub(super) fn symbol(self, byte: u8) -> Option<u8> {
+        Some(value(self.table(), byte)).filter(|value| *value < BETWEEN)
+    }
+
     /// How many bytes before the end belong to a run.
     pub(crate) fn tail(self, bytes: &[u8]) -> usize {
         let begin = bytes.iter().rposition(|byte| !self.has(*byte));

@@ -1,4 +1,4 @@
-//! Which of many bytes belong to which sets, and where some windows of bytes may
+//! SIMD searches: which of many bytes belong to which sets, and where some windows of bytes may
 //! stand: a bit for each byte, 64 bytes at once. And what symbols of base64 stand
 //! for.
 //!
