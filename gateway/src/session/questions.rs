@@ -83,6 +83,16 @@ impl Pending {
     }
 }
 
+/// A question as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShownQuestion {
+    pub(crate) id: u64,
+    pub(crate) subject: String,
+    /// The executable that asks.
+    pub(crate) program: String,
+    pub(crate) left: Duration,
+}
+
 /// Whose question it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entrance {
@@ -121,6 +131,23 @@ impl Questions {
     /// Whether anybody is asked at all.
     pub(crate) fn are_asked(&self) -> bool {
         !self.time.is_zero()
+    }
+
+    /// Those that are open, for people; the oldest first.
+    pub(crate) fn shown(&self) -> Vec<ShownQuestion> {
+        let Ok(state) = self.state.lock() else {
+            return Vec::new();
+        };
+        let now = Instant::now();
+        let open = state.open.iter().map(|(id, own)| ShownQuestion {
+            id: *id,
+            subject: own.key.0.clone(),
+            program: own.key.1.clone(),
+            left: own.until.saturating_duration_since(now),
+        });
+        let mut open: Vec<ShownQuestion> = open.collect();
+        open.sort_by_key(|own| own.id);
+        open
     }
 
     /// How long a question is open.
