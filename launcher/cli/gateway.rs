@@ -157,11 +157,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         Ok(directory) => directory,
         Err(error) => return report::wrong(&format!("the working directory: {error}")),
     };
-    let places = places(arguments, &directory).and_then(|(place, admin)| {
-        let page = gateway_page::listener(arguments.admin_listen, &admin)?;
-        Ok((place, admin, page))
-    });
-    let (place, admin, page) = match places {
+    let (place, admin, page) = match doors(arguments, &directory) {
         Ok(places) => places,
         Err(message) => return report::wrong(&message),
     };
@@ -264,6 +260,16 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
         collector.text(kind, "gateway --monitor", reach.word());
     }
     Ok(collector.finish())
+}
+
+/// Where launchers and who runs it connect, and their browser.
+fn doors(
+    arguments: &Gateway,
+    directory: &Path,
+) -> Result<(Option<SocketPlace>, AdminPlace, Option<TcpListener>), String> {
+    let (place, admin) = places(arguments, directory)?;
+    let page = gateway_page::listener(arguments.admin_listen, &admin)?;
+    Ok((place, admin, page))
 }
 
 /// Where launchers connect, if anywhere, and where it says how it is: made, or inherited.

@@ -71,7 +71,7 @@ def value(expression):
 
 call("Page.navigate", page, url=url)
 deadline = time.monotonic() + 60
-while not value(wait):
+while not value(f"!!({wait})"):
     if time.monotonic() > deadline:
         print(json.dumps({"late": value("document.body.innerText"), "faults": faults}))
         raise SystemExit(1)

@@ -101,7 +101,7 @@ function sandbox(own) {
   const who = own.token ? 'token' : 'user ' + own.uid + ', process ' + own.pid;
   return make('li', null,
     make('p', null, make('b', null, own.name), ' #' + own.number),
-    make('p', 'quiet', who + (own.mode ? ', ' + own.mode : '') + ', policy ' + own.generation),
+    make('p', 'quiet', who + (own.mode ? ', ' + own.mode : '')),
     make('p', 'quiet', counts.allowed + ' allowed, ',
       make('span', counts.denied ? 'warn' : null, counts.denied + ' denied'), ', ' +
       size(counts.up) + ' sent, ' + size(counts.down) + ' received, ' +
