@@ -240,18 +240,19 @@ async fn answer(
         "/live.js" => said(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
         "/live.css" => said(StatusCode::OK, "text/css; charset=utf-8", STYLE),
         "/overview" => said(StatusCode::OK, JSON, page.state(shared).await),
-        "/events" => match Arc::clone(&page.pages).try_acquire_owned() {
-            Ok(place) => {
-                let events = stream::begin(Arc::clone(shared), Arc::clone(page), place);
-                with_kind(StatusCode::OK, "text/event-stream", Either::Right(events))
-            }
-            Err(_) => {
-                let because = "Too many pages are open; close one.\n";
-                said(StatusCode::SERVICE_UNAVAILABLE, TEXT, because)
-            }
-        },
+        "/events" => events(shared, page),
         _ => said(StatusCode::NOT_FOUND, TEXT, "There is / here.\n"),
     }
+}
+
+/// What happens, for as long as who asked reads.
+fn events(shared: &Arc<SharedGateway>, page: &Arc<LivePage>) -> Response<PageBody> {
+    let Ok(place) = Arc::clone(&page.pages).try_acquire_owned() else {
+        let because = "Too many pages are open; close one.\n";
+        return said(StatusCode::SERVICE_UNAVAILABLE, TEXT, because);
+    };
+    let events = stream::begin(Arc::clone(shared), Arc::clone(page), place);
+    with_kind(StatusCode::OK, "text/event-stream", Either::Right(events))
 }
 
 /// Lets a browser in that brings a code, and gives it a cookie in its place.
