@@ -38,9 +38,17 @@ fn address(lab: &Lab, gate: &Gate) -> (String, String) {
     (authority.to_owned(), format!("/{path}"))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a browser that no launcher holds"
+)]
+fn connected() -> TcpStream {
+    TcpStream::connect(("127.0.0.1", PORT)).expect("it listens")
+}
+
 /// A request to the page and its whole answer, which may be cut after a time.
 fn asked(line: &str, fields: &[(&str, &str)]) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", PORT)).expect("it listens");
+    let mut stream = connected();
     stream
         .set_read_timeout(Some(Duration::from_secs(4)))
         .expect("a time");
@@ -243,7 +251,7 @@ lab_tests! {
         let gate = gate(lab, &["-a", "http://a.example:8080", "--resolve", "a.example=192.0.2.1"]);
         let (authority, cookie) = let_in(lab, &gate);
         let open = || {
-            let mut stream = TcpStream::connect(("127.0.0.1", PORT)).expect("it listens");
+            let mut stream = connected();
             stream.set_read_timeout(Some(SOON)).expect("a time");
             let request = format!("GET /events HTTP/1.1\r\nHost: {authority}\r\nCookie: {cookie}\r\n\r\n");
             stream.write_all(request.as_bytes()).expect("it reads");
@@ -275,7 +283,7 @@ lab_tests! {
         assert!(outcome.stdout.starts_with("200"), "{outcome}");
         let mut seen = String::new();
         let told = eventually(SOON, || {
-            let mut buffer = [0; 65536];
+            let mut buffer = [0; 8192];
             let count = page.read(&mut buffer).unwrap_or(0);
             seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
             seen.contains("/seen")

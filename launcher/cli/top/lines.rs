@@ -121,7 +121,8 @@ pub(super) fn all(overview: &Value) -> Vec<TopLine> {
 }
 
 fn head(overview: &Value) -> Vec<TopLine> {
-    let (own, policy) = (&overview["gateway"], &overview["gateway"]["policy"]);
+    let own = &overview["gateway"];
+    let (policy, record) = (&own["policy"], &own["record"]);
     let state = text(&own["state"]);
     let kind = if state == "ready" { Title } else { Alarm };
     let share = |key: &str| {
@@ -129,7 +130,7 @@ fn head(overview: &Value) -> Vec<TopLine> {
         format!("{} of {}", number(&share["used"]), number(&share["limit"]))
     };
     let (decisions, seconds) = (&own["decisions"], number(&own["uptime_seconds"]));
-    let record = text(&own["record"]["state"]);
+    let record = text(&record["state"]);
     vec![
         line(
             kind,
@@ -200,7 +201,8 @@ fn groups(sandboxes: &[Value], wanted: Urgent) -> Vec<String> {
 
 fn found(sandboxes: &[Value]) -> Vec<String> {
     let pairs = sandboxes.iter().flat_map(|own| {
-        let found = list(&own["counts"]["found"]).iter();
+        let counts = &own["counts"];
+        let found = list(&counts["found"]).iter();
         found.map(move |found| (own, found))
     });
     let shown = pairs.map(|(own, found)| {

@@ -55,8 +55,10 @@ enum TopKey {
 
 /// Shows until the person leaves.
 pub(super) fn serve(path: &Path, first: &Value) -> io::Result<()> {
-    let mut screen = TopScreen::default();
-    screen.lines = lines::all(first);
+    let mut screen = TopScreen {
+        lines: lines::all(first),
+        ..TopScreen::default()
+    };
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&ended))?;
@@ -202,8 +204,10 @@ mod tests {
 
     #[test]
     fn any_size_is_drawn_and_what_was_dropped_is_said() {
-        let mut screen = TopScreen::default();
-        screen.lines = lines::all(&json!({ "gateway": { "state": "ready" } }));
+        let mut screen = TopScreen {
+            lines: lines::all(&json!({ "gateway": { "state": "ready" } })),
+            ..TopScreen::default()
+        };
         screen.take(&json!({ "next": 9, "dropped": 3, "events": [
             { "verdict": "deny", "kind": "connect", "target": "\u{1b}]0;x\u{7}.test:1" },
         ] }));
@@ -226,8 +230,10 @@ mod tests {
 
     #[test]
     fn keys_scroll_within_what_there_is() {
-        let mut screen = TopScreen::default();
-        screen.lines = lines::all(&json!({}));
+        let mut screen = TopScreen {
+            lines: lines::all(&json!({})),
+            ..TopScreen::default()
+        };
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         for _ in 0..100 {
             assert_eq!(screen.press(key(KeyCode::PageDown)), TopKey::On);
