@@ -19,12 +19,14 @@ use crate::limits;
 
 mod counts;
 mod event;
+mod live;
 mod rotation;
 mod sink;
 mod writer;
 
 pub(crate) use counts::RecordCounts;
 pub(crate) use event::Event;
+pub(crate) use live::{LiveCounts, LiveFeed};
 pub(crate) use outgate_record::{Kind, Outcome};
 use rotation::RotatedDirectory;
 use sink::{OpenFile, RecordPlace, RunDirectory};
@@ -117,6 +119,8 @@ pub(crate) struct Audit {
     sandbox: String,
     owner: Option<RecordOwner>,
     counts: Arc<RecordCounts>,
+    feed: Arc<LiveFeed>,
+    live: LiveCounts,
     writer: Arc<Mutex<RecordWriter>>,
 }
 
@@ -161,6 +165,8 @@ impl Audit {
             sandbox: sandbox.to_owned(),
             owner: None,
             counts: Arc::default(),
+            feed: Arc::default(),
+            live: LiveCounts::default(),
             writer: Arc::new(Mutex::new(writer)),
         })
     }
@@ -190,6 +196,21 @@ impl Audit {
     /// What records were about so far, those of every sandbox of a shared gateway.
     pub(crate) fn counts(&self) -> &RecordCounts {
         &self.counts
+    }
+
+    /// The name of the sandbox.
+    pub(crate) fn sandbox(&self) -> &str {
+        &self.sandbox
+    }
+
+    /// The last events of every sandbox, for who watches.
+    pub(crate) fn feed(&self) -> &Arc<LiveFeed> {
+        &self.feed
+    }
+
+    /// What this sandbox did so far.
+    pub(crate) fn live(&self) -> &LiveCounts {
+        &self.live
     }
 
     /// How it is.
@@ -243,6 +264,8 @@ impl Audit {
             sandbox: sandbox.to_owned(),
             owner: Some(owner),
             counts: Arc::clone(&self.counts),
+            feed: Arc::clone(&self.feed),
+            live: LiveCounts::default(),
             writer: Arc::clone(&self.writer),
         }
     }
@@ -305,6 +328,8 @@ impl Audit {
         event: &Event<'_>,
     ) -> Result<(), AuditError> {
         self.counts.add(event.parts());
+        self.live.add(event.parts());
+        self.feed.add(self.owner, &self.sandbox, event.parts());
         if !writer.is_kept()? {
             return Ok(());
         }

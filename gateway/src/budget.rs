@@ -79,6 +79,20 @@ impl Budgets {
         }))
     }
 
+    /// All of them for people: the rule, whose hosts, bytes of how many.
+    pub(crate) fn shown(&self) -> Vec<(String, String, u64, u64)> {
+        let Ok(all) = lock::held(&self.0) else {
+            return Vec::new();
+        };
+        let shown = all.values().map(|own| {
+            let spent = own.spent.load(Ordering::Relaxed);
+            (own.rule.text.to_string(), own.to.clone(), spent, own.bytes)
+        });
+        let mut shown: Vec<_> = shown.collect();
+        shown.sort();
+        shown
+    }
+
     /// What is left of these for one host.
     ///
     /// # Errors

@@ -216,6 +216,8 @@ pub struct ListenerNumbers {
     pub proxy: Option<RawFd>,
     /// That of the one that says how it is.
     pub admin: Option<RawFd>,
+    /// That of its live page.
+    pub page: Option<RawFd>,
 }
 
 /// `authority BUILD create DIR NAME DAYS [DOMAIN]...` and `authority BUILD show
@@ -278,6 +280,7 @@ pub struct DetectorFiles {
 pub const USAGE: &str = "\
 usage: outgate-gateway serve --handoff-fd N
        outgate-gateway share --handoff-fd N [--listen-fd N] [--proxy-fd N] [--admin-fd N]
+                             [--page-fd N]
        outgate-gateway authority BUILD create DIR NAME DAYS [DOMAIN]...
        outgate-gateway authority BUILD show DIR [json]
        outgate-gateway detectors BUILD [--command NAME] FILE...
@@ -389,12 +392,15 @@ fn options(
             .ok_or_else(|| format!("`{option}` needs a value"))?;
         let place = match option.as_str() {
             "--handoff-fd" => &mut handoff,
-            "--listen-fd" | "--proxy-fd" | "--admin-fd" if expected == Listener::None => {
+            "--listen-fd" | "--proxy-fd" | "--admin-fd" | "--page-fd"
+                if expected == Listener::None =>
+            {
                 return Err(format!("`{option}` goes with `share`"));
             }
             "--listen-fd" => &mut listeners.runs,
             "--proxy-fd" => &mut listeners.proxy,
             "--admin-fd" => &mut listeners.admin,
+            "--page-fd" => &mut listeners.page,
             _ => return Err(format!("unknown option `{option}`")),
         };
         *place = Some(descriptor(&option, &value)?);
@@ -433,7 +439,12 @@ mod tests {
         let share = |runs, proxy, admin| {
             Ok(GatewayCommand::Share(ShareCommand {
                 handoff: 3,
-                listeners: ListenerNumbers { runs, proxy, admin },
+                listeners: ListenerNumbers {
+                    runs,
+                    proxy,
+                    admin,
+                    page: None,
+                },
             }))
         };
         let shared = |listeners| parsed(&format!("share --handoff-fd 3 {listeners}"));

@@ -173,6 +173,13 @@ pub(crate) fn dial(
     let mut vetted = Vec::new();
     let mut denied = None;
     for pin in pins {
+        if rules.is_page(pin.address) {
+            return Err(Refusal::own(
+                Reason::Shared,
+                &format!("{host}:{port}"),
+                "it is the admin listener of a gateway, out of reach of every command",
+            ));
+        }
         let facts = Facts::Dial {
             process: asking(process),
             peer: peer(host),

@@ -243,6 +243,7 @@ pub fn serve_shared(config: &config::ShareCommand) -> Result<(), ServeError> {
         runs: config.listeners.runs.map(take).transpose()?,
         proxy: config.listeners.proxy.map(take).transpose()?,
         admin: config.listeners.admin.map(take).transpose()?,
+        page: config.listeners.page.map(take).transpose()?,
     };
     let process = share::OwnProcess::open();
     let settings = control::settings(&control).map_err(ServeError::from);

@@ -2,6 +2,7 @@
 //! the gateway's as well, its ceiling. An event is allowed only if both allow
 //! it. Compiles and compares policies; no I/O, no event is described here.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use outgate_policy::{
@@ -18,6 +19,8 @@ pub(crate) struct Ceiling {
     policy: Arc<Policy>,
     sources: Vec<Source>,
     user: u32,
+    /// The port of the live page, which no command reaches.
+    page: Option<u16>,
 }
 
 impl Ceiling {
@@ -32,7 +35,14 @@ impl Ceiling {
             policy,
             sources,
             user,
+            page: None,
         })
+    }
+
+    /// The same for a gateway with a live page at this port.
+    #[must_use]
+    pub(crate) fn closing(self, page: Option<u16>) -> Self {
+        Self { page, ..self }
     }
 
     /// It by itself, above no run.
@@ -183,6 +193,14 @@ impl SessionPolicies {
     /// The run's own policy.
     pub(crate) fn own(&self) -> &Policy {
         &self.own
+    }
+
+    /// Whether this is where the gateway shows itself to who runs it, by whatever address of
+    /// this machine: out of reach of every command, whatever rules say and monitors let through.
+    pub(crate) fn is_page(&self, to: SocketAddr) -> bool {
+        let port = self.ceiling.as_ref().and_then(|(own, _)| own.page);
+        let address = to.ip().to_canonical();
+        port == Some(to.port()) && (address.is_loopback() || address.is_unspecified())
     }
 
     /// The policy of the gateway, where it serves many.

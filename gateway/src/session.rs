@@ -366,6 +366,12 @@ impl Session {
         })
     }
 
+    /// Connections that are served, and how many may be.
+    pub(crate) fn flows(&self) -> (usize, usize) {
+        let free = self.flows.available_permits();
+        (self.flows_max.saturating_sub(free), self.flows_max)
+    }
+
     /// A place among the questions answered at once; waits for one.
     pub(crate) async fn question_slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.questions).acquire_owned().await.ok()

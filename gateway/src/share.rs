@@ -34,85 +34,25 @@ use crate::text::shortened;
 use crate::tls::TlsKeys;
 
 mod admin;
+mod at_work;
 mod following;
+mod overview;
+mod page;
 mod refused;
+mod run_policy;
 mod serving;
 mod tokens;
 
 pub(crate) use admin::OwnProcess;
+use at_work::{SessionAtWork, SessionsAtWork};
 use following::Following;
+use page::{LivePage, PageListener};
 use refused::RefusedSandboxes;
+use run_policy::{RunPolicy, no_secrets};
 use serving::{LastWord, Serving};
 
 /// News of the policy of the gateway itself.
 type Ceilings = watch::Receiver<Arc<Ceiling>>;
-
-/// The policy of one run as it brought it, to be compiled below each ceiling.
-#[derive(Debug, Clone)]
-struct RunPolicy {
-    sources: Vec<Source>,
-    context: Context,
-    uid: u32,
-}
-
-impl RunPolicy {
-    /// The same run with other text.
-    fn with(&self, texts: &TimedTexts) -> Self {
-        Self {
-            sources: texts.sources.clone(),
-            ..self.clone()
-        }
-    }
-
-    /// Compiles it beside the others' traffic.
-    async fn rules(&self, ceiling: &Arc<Ceiling>) -> Result<SessionPolicies, String> {
-        let (sources, context) = (self.sources.clone(), self.context.clone());
-        let (ceiling, uid) = (Arc::clone(ceiling), self.uid);
-        let compiling = move || SessionPolicies::below(&ceiling, sources, &context, uid);
-        let compiled = tokio::task::spawn_blocking(compiling).await;
-        compiled.map_err(|error| error.to_string())?
-    }
-
-    /// The same for text that changes the policy of a session. What it grants besides must
-    /// be the ceiling's to grant, so that nobody waits for what never comes.
-    async fn changed(
-        &self,
-        session: &Session,
-        (before, ceiling): (&Self, &Arc<Ceiling>),
-    ) -> Result<SessionPolicies, String> {
-        // As few of one account at once as openings.
-        let Some(_place) = session.compiling().await else {
-            return Err("the gateway ends".to_owned());
-        };
-        let rules = self.rules(ceiling).await?;
-        let is_new = |source: &&Source| !before.sources.contains(source);
-        let granted = self
-            .sources
-            .iter()
-            .filter(is_new)
-            .filter(|own| own.is_grant());
-        let granted: Vec<Source> = granted.cloned().collect();
-        if !granted.is_empty() {
-            let (above, context) = (Arc::clone(ceiling), self.context.clone());
-            let comparing = move || above.covers(&granted, &context);
-            let compared = tokio::task::spawn_blocking(comparing).await;
-            compared.map_err(|error| error.to_string())??;
-        }
-        no_secrets(&rules)?;
-        Ok(rules)
-    }
-}
-
-/// The secrets of its runs are for no shared gateway to hold.
-fn no_secrets(rules: &SessionPolicies) -> Result<(), String> {
-    match rules.own().secrets().first() {
-        None => Ok(()),
-        Some(secret) => Err(format!(
-            "a shared gateway holds no secrets of its runs ({}); run with a gateway of its own",
-            secret.name()
-        )),
-    }
-}
 
 /// What all sessions of a shared gateway have in common.
 #[derive(Debug)]
@@ -134,6 +74,8 @@ struct SharedGateway {
     under_way: Arc<UnderWay>,
     refused: RefusedSandboxes,
     process: OwnProcess,
+    at_work: Arc<SessionsAtWork>,
+    page: Option<Arc<LivePage>>,
 }
 
 /// The descriptors of a shared gateway, and what was opened before it was confined.
@@ -155,6 +97,8 @@ pub(crate) struct Listeners {
     pub(crate) proxy: Option<OwnedFd>,
     /// For who runs it and asks how it is.
     pub(crate) admin: Option<OwnedFd>,
+    /// For their browser.
+    pub(crate) page: Option<OwnedFd>,
 }
 
 /// Serves everybody who connects until the front says so or is gone.
@@ -168,7 +112,9 @@ pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), Co
         return Ok(());
     };
     let ending_time = front.limits.of(ShareLimit::DrainSeconds);
-    let made = SharedGateway::new(&opening, gateway, (&front.limits, front.process));
+    let page = front.listeners.page.map(PageListener::of).transpose()?;
+    let shown = page.as_ref().map(PageListener::page);
+    let made = SharedGateway::new(&opening, gateway, (&front.limits, front.process), shown);
     let shared = match made {
         Ok(shared) => Arc::new(shared),
         Err(message) => {
@@ -183,6 +129,9 @@ pub(crate) async fn share(gateway: &Gateway, front: ShareFront) -> Result<(), Co
     let proxy = proxy.transpose()?;
     if let Some(admin) = front.listeners.admin {
         tokio::spawn(admin::serve(Arc::clone(&shared), admin::listener(admin)?));
+    }
+    if let Some(page) = page {
+        tokio::spawn(page.serve(Arc::clone(&shared)));
     }
     let path = shared.audit.path().map(|path| path.to_string_lossy());
     let ready = ToLauncher::Ready {
@@ -253,11 +202,13 @@ impl SharedGateway {
         opening: &SessionOpening,
         gateway: &Gateway,
         (limits, process): (&ShareLimits, OwnProcess),
+        page: Option<Arc<LivePage>>,
     ) -> Result<Self, String> {
         serve::same_build(&opening.hello)?;
         let uid = nix::unistd::geteuid().as_raw();
         let (sources, context) = (opening.texts.sources.clone(), context(&opening.begin));
-        let ceiling = ceiling(sources, &context, uid)?;
+        let port = page.as_ref().map(|page| page.port());
+        let ceiling = ceiling(sources, &context, uid)?.closing(port);
         let unrecorded = |error: &dyn std::fmt::Display| format!("audit file: {error}");
         let audit = Audit::shared(&gateway.audit, uid)
             .map_err(|error| unrecorded(&error))?
@@ -283,6 +234,8 @@ impl SharedGateway {
             under_way: Arc::default(),
             refused: RefusedSandboxes::default(),
             process,
+            at_work: Arc::default(),
+            page,
         })
     }
 
@@ -304,7 +257,8 @@ impl SharedGateway {
     /// is in force stays.
     async fn revise(&self, sources: Vec<Source>) -> ToLauncher {
         let (context, uid) = (self.context.clone(), self.uid);
-        let compiling = move || ceiling(sources, &context, uid);
+        let port = self.page.as_ref().map(|page| page.port());
+        let compiling = move || ceiling(sources, &context, uid).map(|own| own.closing(port));
         let compiled = tokio::task::spawn_blocking(compiling).await;
         let ceiling = match compiled {
             Ok(Ok(ceiling)) => ceiling,
@@ -369,6 +323,7 @@ impl SharedGateway {
         (tenant, token): (Tenant, Option<TokenFrame>),
         mut stopped: watch::Receiver<()>,
     ) -> Result<(), ControlError> {
+        let (number, uid) = (tenant.session(), tenant.uid());
         let control = Arc::new(ControlSocket::new(socket)?);
         let mut buffer = Vec::new();
         let opening = timeout(
@@ -393,6 +348,15 @@ impl SharedGateway {
             ending: self.ending.subscribe(),
         };
         session.tasks().spawn(following.follow());
+        let _at_work = self.at_work.enter(SessionAtWork {
+            number,
+            name: session.recorder().audit().sandbox().to_owned(),
+            uid,
+            pid,
+            of_token: token.is_some(),
+            since: Instant::now(),
+            session: Arc::downgrade(&session),
+        });
         let token = token.map(|token| self.tokens.enter(token, &session));
         let bytes_max = limits::SHARED_POLICY_BYTES_MAX;
         let hearing = SessionHearing::new(&control, changes, bytes_max);

@@ -16,6 +16,7 @@ use crate::policy::PolicyArguments;
 use crate::run_options::Run;
 use crate::runs::Named;
 use crate::token::TokenArguments;
+use crate::top::Top;
 use crate::trust::Trust;
 use crate::up::Up;
 use crate::why_options::Why;
@@ -74,6 +75,8 @@ pub(crate) enum Command {
     Token(TokenArguments),
     /// List your runs (root: everybody's)
     Ps,
+    /// Watch what a shared gateway does: sandboxes, denials, alarms, questions
+    Top(Top),
     /// End a run and all its processes
     Kill(Named),
     /// Show a run: its policy, its gateway, its record

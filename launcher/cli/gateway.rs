@@ -20,6 +20,7 @@ use outgate_policy::{PolicyOption, Source, SourceKind};
 use crate::accounts;
 use crate::gateway_check::{self, GatewayCheck};
 use crate::gateway_limits::LimitOptions;
+use crate::gateway_page::{self, PageOptions};
 use crate::gateway_status::{self, StatusOptions};
 use crate::given_files::{absolute, readable_again};
 use crate::log_format::LogFormat;
@@ -84,6 +85,10 @@ pub(crate) struct Gateway {
     /// [default: the name of --listen and .admin]
     #[arg(long, value_name = "SOCKET|none")]
     pub(crate) admin: Option<PathBuf>,
+    /// Show a live page at this address of this machine, to browsers that `outgate gateway
+    /// page` lets in; port 0: a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) admin_listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
     /// Write what the gateway says as lines of JSON
@@ -111,6 +116,8 @@ pub(crate) struct ProxyPlace {
 pub(crate) enum GatewayTask {
     /// Show how a gateway is: sandboxes, limits, record
     Status(StatusOptions),
+    /// Print an address that lets one browser see a gateway's live page, once and soon
+    Page(PageOptions),
     /// Say whether a gateway with these options would start here, and what to do where not
     Check(Box<GatewayCheck>),
 }
@@ -123,6 +130,8 @@ Examples:
   outgate gateway --listen /run/outgate/gate --ca /etc/outgate/ca -p site.toml
   outgate gateway --listen /run/outgate/gate -p site.toml --audit /var/log/outgate \
           --audit-rotate 100M --audit-rotate 1d --audit-keep-days 30
+  outgate gateway --listen /run/user/1000/gate -p site.toml --admin-listen 127.0.0.1:7070
+  outgate gateway page /run/user/1000/gate                        then open what it prints
   outgate gateway --proxy 127.0.0.1:3128 --ca ~/ca -p site.toml   for containers; see `token`
 
 What a run may do is what both its own policy and the gateway's allow; a run without
@@ -137,10 +146,8 @@ const ADMIN_PATH_BYTES_MAX: usize = 94;
 
 /// Shares a gateway until a signal ends it.
 pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
-    match &arguments.task {
-        Some(GatewayTask::Status(options)) => return gateway_status::status(options),
-        Some(GatewayTask::Check(options)) => return gateway_check::check(options),
-        None => {}
+    if let Some(task) = &arguments.task {
+        return asked(task);
     }
     let sources = match sources(arguments) {
         Ok(sources) => sources,
@@ -150,7 +157,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
         Ok(directory) => directory,
         Err(error) => return report::wrong(&format!("the working directory: {error}")),
     };
-    let (place, admin) = match places(arguments, &directory) {
+    let (place, admin, page) = match doors(arguments, &directory) {
         Ok(places) => places,
         Err(message) => return report::wrong(&message),
     };
@@ -183,6 +190,7 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
     let options = ShareOptions {
         place,
         admin,
+        page,
         ending_time: arguments.limits.ending_time(),
         service,
         proxy,
@@ -204,6 +212,15 @@ pub(crate) fn gateway(arguments: &Gateway) -> ExitCode {
             failed(&error, arguments.log_format, &mut *voice);
             ExitCode::from(error.status())
         }
+    }
+}
+
+/// Does what is asked of a gateway that runs, or about one.
+fn asked(task: &GatewayTask) -> ExitCode {
+    match task {
+        GatewayTask::Status(options) => gateway_status::status(options),
+        GatewayTask::Page(options) => gateway_page::page(options),
+        GatewayTask::Check(options) => gateway_check::check(options),
     }
 }
 
@@ -243,6 +260,16 @@ fn sources(arguments: &Gateway) -> Result<Vec<Source>, RunError> {
         collector.text(kind, "gateway --monitor", reach.word());
     }
     Ok(collector.finish())
+}
+
+/// Where launchers and who runs it connect, and their browser.
+fn doors(
+    arguments: &Gateway,
+    directory: &Path,
+) -> Result<(Option<SocketPlace>, AdminPlace, Option<TcpListener>), String> {
+    let (place, admin) = places(arguments, directory)?;
+    let page = gateway_page::listener(arguments.admin_listen, &admin)?;
+    Ok((place, admin, page))
 }
 
 /// Where launchers connect, if anywhere, and where it says how it is: made, or inherited.

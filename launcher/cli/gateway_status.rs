@@ -56,16 +56,9 @@ pub(crate) fn status(options: &StatusOptions) -> ExitCode {
     let Some(path) = options.admin.clone().or(socket) else {
         return report::wrong("name the socket of the gateway");
     };
-    let answer = match asked(&path) {
+    let answer = match asked(&path, "GET /status") {
         Ok(answer) => answer,
-        Err(error) => {
-            let path = printable(&path.to_string_lossy());
-            report::wrong_with_hint(
-                &format!("no gateway says how it is at `{path}`: {error}"),
-                "the gateway's own user and root may ask; --admin names another socket",
-            );
-            return ExitCode::from(FAILED);
-        }
+        Err(error) => return unasked(&path, &error),
     };
     let Ok(status) = serde_json::from_str::<Value>(&answer) else {
         report::wrong("the gateway's answer is no JSON");
@@ -83,19 +76,33 @@ pub(crate) fn status(options: &StatusOptions) -> ExitCode {
     }
 }
 
-/// The content of the answer.
-fn asked(path: &Path) -> io::Result<String> {
+/// Says that there is no answer.
+pub(crate) fn unasked(path: &Path, error: &io::Error) -> ExitCode {
+    let path = printable(&path.to_string_lossy());
+    report::wrong_with_hint(
+        &format!("no gateway says how it is at `{path}`: {error}"),
+        "the gateway's own user and root may ask; --admin names another socket",
+    );
+    ExitCode::from(FAILED)
+}
+
+/// The content of the answer to a question, a method and a path.
+pub(crate) fn asked(path: &Path, question: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(STEP_TIME))?;
     stream.set_write_timeout(Some(STEP_TIME))?;
-    stream.write_all(b"GET /status HTTP/1.0\r\nHost: gateway\r\n\r\n")?;
+    let question = format!("{question} HTTP/1.0\r\nHost: gateway\r\n\r\n");
+    stream.write_all(question.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);
     let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it answers something else");
     let (head, content) = answer.split_once("\r\n\r\n").ok_or_else(invalid)?;
-    if head.split(' ').nth(1) != Some("200") {
-        return Err(invalid());
+    match head.split(' ').nth(1) {
+        Some("200") => {}
+        // It says why in a line.
+        Some("404" | "500") => return Err(io::Error::other(printable(content.trim_end()))),
+        _ => return Err(invalid()),
     }
     Ok(content.to_owned())
 }

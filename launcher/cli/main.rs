@@ -16,6 +16,7 @@ mod failure;
 mod gateway;
 mod gateway_check;
 mod gateway_limits;
+mod gateway_page;
 mod gateway_status;
 mod given_files;
 mod grants;
@@ -46,6 +47,7 @@ mod show;
 mod suggested;
 mod targets;
 mod token;
+mod top;
 mod trust;
 mod trusted;
 mod up;
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         args::Command::Lock(options) => lock::lock(*options),
         args::Command::Why(options) => why::why(&options),
         args::Command::Ps => runs::ps(&token::of_ps()),
+        args::Command::Top(options) => top::top(&options),
         args::Command::Kill(named) => runs::kill(&named),
         args::Command::Inspect(named) => runs::inspect(&named),
         args::Command::Approve(options) => approve::approve(options),

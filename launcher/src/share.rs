@@ -37,6 +37,8 @@ pub struct ShareOptions<'a> {
     pub proxy: Option<ProxyOptions<'a>>,
     /// Where who runs it asks how it is.
     pub admin: AdminPlace,
+    /// Where their browser sees the live page, on a loopback address.
+    pub page: Option<std::net::TcpListener>,
     /// Time that what runs has once it is to end.
     pub ending_time: Duration,
     /// Who is told that it serves.
@@ -167,6 +169,7 @@ pub fn share(
     let mut doors = Doors {
         runs: options.place.map(named).transpose()?,
         admin: options.admin.listener()?,
+        page: options.page,
         proxied: proxied(options.proxy, &begin)?,
     };
     let mut law = Law {
@@ -192,10 +195,7 @@ pub fn share(
     if let Some(proxied) = &mut doors.proxied {
         proxied.look(Look::Tokens, front.socket(), voice);
     }
-    voice.say(&format!(
-        "outgate: the gateway listens at {} ({rules} rules; record: {record})",
-        doors.shown()
-    ));
+    doors.announce(voice, &format!("{rules} rules; record: {record}"));
     options.service.ready(&law.words());
     let told = (&signals, &options.service);
     let ended = front.attend(told, &mut law, (&mut doors.proxied, voice));

@@ -18,6 +18,7 @@ mod ends;
 mod gate;
 mod grants;
 mod hostile;
+mod live;
 mod monitor;
 mod opened;
 mod own_origin;

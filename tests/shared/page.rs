@@ -44,7 +44,10 @@ lab_tests! {
         let outcome = Running::start(&mut command, Duration::from_mins(2)).finish();
         assert_eq!(outcome.code, Some(0), "{outcome}");
         assert_eq!(origin.arrivals().len(), 1, "{outcome}");
-        for part in ["ready for", "\"option\":\"--sandboxes\"", "outgate_sandboxes 0", "ready\n"] {
+        for part in [
+            "ready for", "\"option\":\"--sandboxes\"", "outgate_sandboxes 0", "ready\n", "outgate top: ready",
+            ".localhost:7070/enter?code=",
+        ] {
             assert!(outcome.stdout.contains(part), "{part}: {outcome}");
         }
         assert!(outcome.stderr.contains("allows more: allow `https://more.example.org"), "{outcome}");

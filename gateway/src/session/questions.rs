@@ -109,6 +109,16 @@ impl Pending {
     }
 }
 
+/// A question as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShownQuestion {
+    pub(crate) id: u64,
+    pub(crate) subject: String,
+    /// The executable that asks.
+    pub(crate) program: String,
+    pub(crate) left: Duration,
+}
+
 /// A request that joined its question, or had it put.
 struct Entered<'q> {
     waiter: Waiter<'q>,
@@ -144,6 +154,23 @@ impl Questions {
     /// How long a request may wait.
     pub(crate) fn held(&self) -> Duration {
         self.held
+    }
+
+    /// Those that are open, for people; the oldest first.
+    pub(crate) fn shown(&self) -> Vec<ShownQuestion> {
+        let Ok(state) = self.state.lock() else {
+            return Vec::new();
+        };
+        let now = Instant::now();
+        let open = state.open.iter().map(|(id, own)| ShownQuestion {
+            id: *id,
+            subject: own.key.0.clone(),
+            program: own.key.1.clone(),
+            left: own.until.saturating_duration_since(now),
+        });
+        let mut open: Vec<ShownQuestion> = open.collect();
+        open.sort_by_key(|own| own.id);
+        open
     }
 
     /// Waits for what a person says, so long and no longer. Where that was in vain and the

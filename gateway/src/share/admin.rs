@@ -1,6 +1,7 @@
-//! How a shared gateway is, for who runs it: `/metrics`, `/healthz`, `/readyz` and `/status`
-//! on a Unix socket of its own. Hears its own account and root alone, few at once, each
-//! for a short time and one request; changes nothing.
+//! How a shared gateway is, for who runs it: `/metrics`, `/healthz`, `/readyz`, `/status` and
+//! `/overview` with `/events?from=N` on a Unix socket of its own. Hears its own account and root
+//! alone, few at once, each for a short time and one request. Changes nothing of what is allowed;
+//! `POST /page` lets one browser see the live page.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,7 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::SharedGateway;
+use super::{SharedGateway, page};
 use crate::limits;
 
 mod metrics;
@@ -105,8 +106,8 @@ fn is_heard(stream: &UnixStream, own: u32) -> bool {
 }
 
 async fn connection(shared: &Arc<SharedGateway>, stream: UnixStream) {
-    let service = service_fn(|request: Request<Incoming>| {
-        std::future::ready(Ok::<_, Infallible>(answer(shared, &request)))
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(shared, &request).await)
     });
     let served = http1::Builder::new()
         .keep_alive(false)
@@ -119,7 +120,10 @@ async fn connection(shared: &Arc<SharedGateway>, stream: UnixStream) {
     drop(served);
 }
 
-fn answer(shared: &SharedGateway, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(shared: &Arc<SharedGateway>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    if (request.method(), request.uri().path()) == (&Method::POST, "/page") {
+        return page_address(shared);
+    }
     if request.method() != Method::GET {
         return said(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -131,6 +135,8 @@ fn answer(shared: &SharedGateway, request: &Request<Incoming>) -> Response<Full<
     match request.uri().path() {
         "/metrics" => said(StatusCode::OK, METRICS, metrics::text(shared)),
         "/status" => said(StatusCode::OK, JSON, status::json(shared, readiness)),
+        "/overview" => said(StatusCode::OK, JSON, page::built(shared).await),
+        "/events" => said(StatusCode::OK, JSON, events(shared, request.uri().query())),
         "/healthz" => said(StatusCode::OK, TEXT, "alive\n".to_owned()),
         "/readyz" => {
             let code = match readiness {
@@ -140,10 +146,45 @@ fn answer(shared: &SharedGateway, request: &Request<Incoming>) -> Response<Full<
             said(code, TEXT, format!("{}\n", readiness.word()))
         }
         _ => {
-            let known = "/metrics /healthz /readyz /status\n".to_owned();
+            let known =
+                "/metrics /healthz /readyz /status /overview /events?from=N, and POST /page\n"
+                    .to_owned();
             said(StatusCode::NOT_FOUND, TEXT, known)
         }
     }
+}
+
+/// An address of the live page that lets one browser in.
+fn page_address(shared: &SharedGateway) -> Response<Full<Bytes>> {
+    let Some(page) = &shared.page else {
+        let because = "this gateway has no live page; start it with --admin-listen\n".to_owned();
+        return said(StatusCode::NOT_FOUND, TEXT, because);
+    };
+    match page.address() {
+        Ok(address) => said(StatusCode::OK, TEXT, format!("{address}\n")),
+        Err(fault) => said(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            TEXT,
+            format!("{fault}\n"),
+        ),
+    }
+}
+
+/// What happened from a number on, for who asks again and again; without one, from now on.
+fn events(shared: &SharedGateway, query: Option<&str>) -> String {
+    let feed = shared.audit.feed();
+    feed.poll();
+    let from = query.and_then(|query| query.strip_prefix("from="));
+    let from = from.and_then(|from| from.parse().ok());
+    format!(
+        "{}\n",
+        feed.since(from.unwrap_or_else(|| feed.next())).json()
+    )
+}
+
+/// The state as a value.
+pub(super) fn status_value(shared: &SharedGateway) -> serde_json::Value {
+    status::value(shared, Readiness::of(shared))
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";

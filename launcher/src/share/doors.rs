@@ -1,11 +1,13 @@
 //! Where a shared gateway listens: for launchers, for clients of the explicit proxy, and for
 //! who asks how it is.
 
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use crate::listener::{Audience, ListenError, NamedListener};
 use crate::proxied::ProxiedSandboxes;
+use crate::voice::Voice;
 
 /// Where the socket comes from.
 #[derive(Debug)]
@@ -43,11 +45,27 @@ pub(super) struct Doors<'a> {
     pub(super) runs: Option<(NamedListener, String)>,
     /// For who asks how it is.
     pub(super) admin: Option<NamedListener>,
+    /// For their browser.
+    pub(super) page: Option<TcpListener>,
     pub(super) proxied: Option<ProxiedSandboxes<'a>>,
 }
 
 impl Doors<'_> {
-    pub(super) fn shown(&self) -> String {
+    /// Says where it listens, and under what.
+    pub(super) fn announce(&self, voice: &mut dyn Voice, under: &str) {
+        let page = self.page.as_ref().and_then(|page| page.local_addr().ok());
+        if let Some(address) = page {
+            voice.say(&format!(
+                "outgate: the live page is at {address}; `outgate gateway page` lets a browser in"
+            ));
+        }
+        let shown = self.shown();
+        voice.say(&format!(
+            "outgate: the gateway listens at {shown} ({under})"
+        ));
+    }
+
+    fn shown(&self) -> String {
         let runs = self.runs.as_ref().map(|(_, shown)| shown.clone());
         let proxied = self.proxied.as_ref().map(|proxied| {
             let address = proxied.address().map(|address| address.to_string());

@@ -179,7 +179,10 @@ impl Front {
         let proxy = proxy.map(|proxied| ("--proxy-fd", proxied.listener()));
         let admin = doors.admin.as_ref();
         let admin = admin.map(|listener| ("--admin-fd", listener.as_fd()));
-        let inherited: Vec<_> = runs.into_iter().chain(proxy).chain(admin).collect();
+        let page = doors.page.as_ref();
+        let page = page.map(|listener| ("--page-fd", listener.as_fd()));
+        let inherited = runs.into_iter().chain(proxy).chain(admin).chain(page);
+        let inherited: Vec<_> = inherited.collect();
         let (socket, child) = start_program(program, &["share"], &inherited, variables)
             .map_err(failed("starting outgate-gateway"))?;
         let mut front = Self {

@@ -17,6 +17,11 @@ fn limited(share: Share, limit: ShareLimit) -> Value {
 
 /// The object, with a line end.
 pub(super) fn json(shared: &SharedGateway, readiness: Readiness) -> String {
+    format!("{}\n", value(shared, readiness))
+}
+
+/// The object.
+pub(super) fn value(shared: &SharedGateway, readiness: Readiness) -> Value {
     let tenants = &shared.tenants;
     let capacity = tenants.capacity();
     let accounts = tenants.accounts();
@@ -34,7 +39,7 @@ pub(super) fn json(shared: &SharedGateway, readiness: Readiness) -> String {
         "limit": capacity.flows_of_sandbox,
         "option": ShareLimit::ConnectionsPerSandbox.option(),
     });
-    let status = json!({
+    json!({
         "version": env!("CARGO_PKG_VERSION"),
         "state": readiness.word(),
         "uptime_seconds": shared.started.elapsed().as_secs(),
@@ -60,8 +65,7 @@ pub(super) fn json(shared: &SharedGateway, readiness: Readiness) -> String {
         "resident_bytes": shared.process.resident_bytes(),
         "decisions": decisions(shared),
         "record": record(shared),
-    });
-    format!("{status}\n")
+    })
 }
 
 fn decisions(shared: &SharedGateway) -> Value {
