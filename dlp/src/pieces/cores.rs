@@ -209,7 +209,7 @@ impl Radix {
             (Self::Hex, b'0'..=b'9') => from(b'0', 0),
             (Self::Hex, b'a'..=b'f') => from(b'a', 10),
             (Self::Hex, b'A'..=b'F') => from(b'A', 10),
-            (Self::Base32, b'A'..=b'Z') | (Self::Base64, b'A'..=b'Z') => from(b'A', 0),
+            (Self::Base32 | Self::Base64, b'A'..=b'Z') => from(b'A', 0),
             (Self::Base32, b'a'..=b'z') => from(b'a', 0),
             (Self::Base32, b'2'..=b'7') => from(b'2', 26),
             (Self::Base64, b'a'..=b'z') => from(b'a', 26),
