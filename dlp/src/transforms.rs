@@ -18,6 +18,14 @@ pub(crate) enum Transform {
 }
 
 impl Transform {
+    /// Whether chance makes no form of it: it stands back to front with a long literal.
+    pub(crate) const fn is_certain(self) -> bool {
+        match self {
+            Self::Reversed(literal) => literal >= CERTAIN_BYTES_MIN,
+            Self::None | Self::Rot13 => false,
+        }
+    }
+
     /// The bytes as they were, each with the place of the literal in them, which matches may
     /// begin so many bytes before; none where nothing was done.
     pub(crate) fn apply(
@@ -86,7 +94,7 @@ const TRANSFORMED_BYTES_MIN: usize = 4;
 const TURNED_BYTES_MIN: usize = 7;
 
 /// Shortest literal of which chance makes no form back to front, in bytes.
-pub(crate) const CERTAIN_BYTES_MIN: usize = 5;
+const CERTAIN_BYTES_MIN: usize = 5;
 
 /// The forms in which a literal of a detector is looked for.
 pub(crate) fn forms(detector: &Detector, literal: &[u8]) -> Vec<(Vec<u8>, Transform)> {

@@ -26,11 +26,8 @@ impl DetectorRule {
         (checked, transform): (Checked, Transform),
         policy: ScanPolicy,
     ) -> Action {
-        let is_long = match transform {
-            Transform::Reversed(literal) => literal >= transforms::CERTAIN_BYTES_MIN,
-            Transform::None | Transform::Rot13 => false,
-        };
-        let is_certain = checked == Checked::Passed || is_long || policy == ScanPolicy::Strict;
+        let is_certain =
+            checked == Checked::Passed || transform.is_certain() || policy == ScanPolicy::Strict;
         if is_certain {
             self.action(checked, policy)
         } else {
