@@ -119,6 +119,8 @@ fn has_stuck(text: &[u8], is_letter: IsLetter, length: usize) -> bool {
     let any = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/_-.=".contains(byte);
     let mut words = text.split(|byte| !any(byte));
     words.any(|word| {
+        // A name may stand before it, and nothing that fills it up behind.
+        let word = word.rsplit(|byte| *byte == b'=').next().unwrap_or_default();
         let least = length.saturating_add(FILLED);
         let is_long = word.len() > least && word.len() <= length.saturating_add(STUCK);
         let is_whole = word.len().is_multiple_of(4);
