@@ -41,7 +41,7 @@ mod transforms;
 
 /// What the files of the crate call their own.
 mod detector {
-    pub(crate) use outgate_dlp::{Anchor, Detector, Tier};
+    pub(crate) use outgate_dlp::{Anchor, Detector, Text, Tier};
 }
 
 use groups::{GROUPS, Placed, WINDOW_BYTES};

@@ -254,6 +254,14 @@ impl KnownBuilder {
                 self.window(number, form, text.expose());
             }
         }
+        // The names of fields have no capitals (RFC 9113 8.2): nobody can use a value that lost
+        // them, but a canary says that somebody read it.
+        let small = SecretBytes::new(value.to_ascii_lowercase());
+        if about.nature == KnownNature::Canary && small.expose() != value {
+            for part in parts(small.expose()) {
+                self.window(number, KnownForm::Swapped, part);
+            }
+        }
         self.values.push(about);
         self.wholes.push(whole);
         Ok(())

@@ -8,6 +8,7 @@ use crate::limits;
 
 mod coded;
 mod codings;
+mod cores;
 mod ends;
 mod forms;
 mod streams;

@@ -228,7 +228,7 @@ impl<'a> Scan<'a> {
         let mut action = match spot.transform {
             Transform::None => judged.action,
             Transform::Reversed(_) | Transform::Rot13 => {
-                known.transformed(judged.checked, self.rules.policy())
+                known.transformed((judged.checked, spot.transform), self.rules.policy())
             }
         };
         let (bytes, place) = spot.within;

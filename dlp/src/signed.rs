@@ -2,7 +2,7 @@
 //! that signs is never sent: so beside an id stands a signature of the form that its issuer
 //! makes, and nowhere in the same field or query the other half.
 
-use data_encoding::HEXLOWER_PERMISSIVE;
+use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
 
 use crate::detector_place::{IsLetter, Signature, SignatureForm, letters};
 use crate::validate::{base64, random};
@@ -10,6 +10,12 @@ use crate::validate::{base64, random};
 /// Characters that may fill a half of a pair up, such as those of the bytes that it was
 /// packed into.
 const FILLED: usize = 2;
+
+/// Letters that may be stuck to a half of a pair, in count: longer words are others.
+const STUCK: usize = 24;
+
+/// How often a half of a pair may be coded.
+const CODED_TIMES: u32 = 2;
 
 /// Whether all signatures behind an id in a field have their form, and one is there.
 pub(crate) fn is_signed_field(signature: Signature<'_>, behind: &[u8]) -> bool {
@@ -73,29 +79,62 @@ fn is_pair_of_numbers(der: &[u8]) -> bool {
 }
 
 /// Whether a text holds what a template says (`{b64:40}`), drawn by chance: as it is, or in
-/// base 64 or 16.
+/// base 64, 32 or 16, several times too.
 pub(crate) fn holds(template: &str, text: &[u8]) -> bool {
-    let Some((is_letter, length)) = letters(template) else {
-        return false;
-    };
+    letters(template).is_some_and(|half| has_half(half, text, CODED_TIMES))
+}
+
+fn has_half((is_letter, length): (IsLetter, usize), text: &[u8], times: u32) -> bool {
     let any = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/_-".contains(byte);
-    let tokens = text.split(|byte| !any(byte));
-    let longest = length.saturating_add(FILLED).saturating_mul(2);
-    let coded = tokens.filter(|token| (length..=longest).contains(&token.len()));
-    let mut opened =
-        coded.flat_map(|token| [hex(token), base64::decode(token).unwrap_or_default()]);
-    has_run(text, is_letter, length) || opened.any(|text| has_run(&text, is_letter, length))
+    // One coding makes twice of it, at most.
+    let longest = length.saturating_add(FILLED).saturating_mul(1 << times);
+    let has =
+        |text: &[u8]| times > 0 && has_half((is_letter, length), text, times.saturating_sub(1));
+    let mut coded = text
+        .split(|byte| !any(byte))
+        .filter(|token| (length..=longest).contains(&token.len()));
+    has_run(text, is_letter, length)
+        || has_stuck(text, is_letter, length)
+        || coded.any(|token| opened(token).iter().any(|text| has(text)))
+}
+
+/// What a token stands for that is one of a coding.
+fn opened(token: &[u8]) -> [Vec<u8>; 3] {
+    let base32 = BASE32_NOPAD.decode(&token.to_ascii_uppercase());
+    [
+        hex(token),
+        base32.unwrap_or_default(),
+        base64::decode(token).unwrap_or_default(),
+    ]
 }
 
 fn has_run(text: &[u8], is_letter: IsLetter, length: usize) -> bool {
     let mut runs = text.split(|byte| !is_letter(*byte));
-    runs.any(|run| {
-        let has = |is_one: fn(&u8) -> bool| run.iter().any(is_one);
-        (length..=length.saturating_add(FILLED)).contains(&run.len())
-            && has(u8::is_ascii_lowercase)
-            && has(u8::is_ascii_uppercase)
-            && random::is(run)
+    runs.any(|run| (length..=length.saturating_add(FILLED)).contains(&run.len()) && is_half(run))
+}
+
+/// The same with letters stuck to it, in a word of its own: one that is none of base 64 that
+/// stands for whole bytes, as hashes and keys do.
+fn has_stuck(text: &[u8], is_letter: IsLetter, length: usize) -> bool {
+    let any = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/_-.=".contains(byte);
+    let mut words = text.split(|byte| !any(byte));
+    words.any(|word| {
+        // A name may stand before it, and nothing that fills it up behind.
+        let word = word.rsplit(|byte| *byte == b'=').next().unwrap_or_default();
+        let least = length.saturating_add(FILLED);
+        let is_long = word.len() > least && word.len() <= length.saturating_add(STUCK);
+        let is_whole = word.len().is_multiple_of(4);
+        is_long
+            && !is_whole
+            && word.iter().all(|byte| is_letter(*byte))
+            && word.windows(length).any(is_half)
     })
+}
+
+/// Whether letters were drawn by chance, small ones and capitals.
+fn is_half(run: &[u8]) -> bool {
+    let has = |is_one: fn(&u8) -> bool| run.iter().any(is_one);
+    has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && random::is(run)
 }
 
 /// Text in base 16 to bytes; nothing where it is none.
@@ -172,12 +211,47 @@ mod tests {
             let coded = base64::encode(&secret, base64::STANDARD);
             let digits: Vec<String> = secret.iter().map(|byte| format!("{byte:02x}")).collect();
             let digits = digits.concat();
-            for text in [&secret, &coded, &digits.clone().into_bytes()] {
+            let digits = digits.into_bytes();
+            let base32 = BASE32_NOPAD.encode(&secret);
+            let twice = base64::encode(&coded, base64::STANDARD);
+            for (how, text) in [
+                ("base32", base32.as_bytes()),
+                (
+                    "base32 of small letters",
+                    base32.to_ascii_lowercase().as_bytes(),
+                ),
+                ("base64 twice", &twice),
+                (
+                    "hexadecimal in base64",
+                    &base64::encode(&digits, base64::STANDARD),
+                ),
+                ("base64 in base32", BASE32_NOPAD.encode(&coded).as_bytes()),
+                ("three letters", &[b"abc", secret.as_slice()].concat()),
+                ("a word", &[secret.as_slice(), b"Xyzzy"].concat()),
+                (
+                    "eleven letters",
+                    &[b"abcdefghijk", secret.as_slice()].concat(),
+                ),
+            ] {
+                assert_eq!(holds("{b64:40}", text), holds("{b64:40}", &secret), "{how}");
+                let beside = [b"a=", text, b", b"].concat();
+                assert_eq!(holds("{b64:40}", &beside), holds("{b64:40}", text), "{how}");
+            }
+            for text in [&secret, &coded, &digits] {
                 found += usize::from(holds("{b64:40}", text));
                 let beside = [b"a=", text.as_slice(), b", b"].concat();
                 assert_eq!(holds("{b64:40}", &beside), holds("{b64:40}", text));
             }
-            for none in ["{hex:40}", "{b64:44}", "{b64:27}=", "{HEX:40}", "{b32:40}"] {
+            for none in [
+                "{hex:40}",
+                "{b64:44}",
+                "{b64:43}=",
+                "{b64:27}=",
+                "{b64:88}",
+                "{hex:43}",
+                "{HEX:40}",
+                "{b32:40}",
+            ] {
                 assert!(!holds("{b64:40}", &expand(none, seed)), "{none}");
             }
         }

@@ -178,7 +178,7 @@ impl SandboxScan {
         let parts = fresh;
         // What does not leave is no part of anything that comes later.
         let split = if self.leaves(&report) {
-            self.joined(&to, &parts::pieces(head, target))
+            self.joined_head(&to, &parts::pieces(head, target))
         } else {
             Ok(ScanReport::default())
         };
@@ -396,6 +396,21 @@ impl SandboxScan {
         let values = seen.take(stream.into_iter().flat_map(Stream::made));
         let pieces: Vec<Piece<'_>> = values.iter().map(ContentValue::piece).collect();
         self.joined(to, &pieces)
+    }
+
+    /// The same of the pieces of a head, with the texts of documents in them.
+    fn joined_head(
+        &self,
+        to: &ScanDestination<'_>,
+        pieces: &[Piece<'_>],
+    ) -> Result<ScanReport, Poisoned> {
+        let documents = values::documents(pieces);
+        if documents.is_empty() {
+            return self.joined(to, pieces);
+        }
+        let within = documents.iter().map(ContentValue::piece);
+        let all: Vec<Piece<'_>> = pieces.iter().copied().chain(within).collect();
+        self.joined(to, &all)
     }
 
     /// What pieces make together with those before them. Of what went under a

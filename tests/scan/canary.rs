@@ -21,6 +21,12 @@ const WAYS: &[(&str, &str)] = &[
     ("content", "curl -sS --data-binary \"$C\" $URL/"),
     ("field", "curl -sS -H \"x: $C\" $URL/"),
     ("query", "curl -sS \"$URL/?q=$C\""),
+    // Where it loses its capitals.
+    ("name of a field", "curl -sS -H \"x-$C: 1\" $URL/"),
+    (
+        "name in a document",
+        "curl -sS --json \"{\\\"$C\\\": 1}\" $URL/",
+    ),
     (
         "gzip",
         "printf %s \"$C\" | gzip | curl -sS --data-binary @- $URL/",

@@ -18,6 +18,7 @@ mod beside;
 mod budgets;
 mod canary;
 mod cases;
+mod coded;
 mod credential;
 mod day;
 mod detectors;

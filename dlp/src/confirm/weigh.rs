@@ -5,7 +5,7 @@ use crate::detector::Validator;
 use crate::finding::{self, Action, Checked};
 use crate::limits;
 use crate::settings::{DetectorMode, ScanPolicy};
-use crate::transforms;
+use crate::transforms::{self, Transform};
 
 impl DetectorRule {
     pub(super) fn action(&self, checked: Checked, policy: ScanPolicy) -> Action {
@@ -19,9 +19,15 @@ impl DetectorRule {
     }
 
     /// The same of what stands back to front or with letters moved. Chance makes some of
-    /// these forms, but none with a right checksum; where rules are strict nobody asks.
-    pub(crate) fn transformed(&self, checked: Checked, policy: ScanPolicy) -> Action {
-        let is_certain = checked == Checked::Passed || policy == ScanPolicy::Strict;
+    /// these forms, but none with a right checksum, nor around a long literal back to front;
+    /// where rules are strict nobody asks.
+    pub(crate) fn transformed(
+        &self,
+        (checked, transform): (Checked, Transform),
+        policy: ScanPolicy,
+    ) -> Action {
+        let is_certain =
+            checked == Checked::Passed || transform.is_certain() || policy == ScanPolicy::Strict;
         if is_certain {
             self.action(checked, policy)
         } else {
@@ -43,9 +49,10 @@ impl DetectorRule {
             self.detector.validator,
             Validator::None | Validator::Entropy | Validator::Placeholder | Validator::CrcTailHex
         );
-        transforms::is_transformed(&self.detector)
-            && (can_pass || policy == ScanPolicy::Strict)
-            && self.transformed(Checked::Passed, policy) == Action::Block
+        let is_certain = transforms::is_certain(&self.detector);
+        let may_be = can_pass || policy == ScanPolicy::Strict;
+        (is_certain || may_be && transforms::is_transformed(&self.detector))
+            && self.action(Checked::Passed, policy) == Action::Block
     }
 
     /// Whether any match could have to stay here.

@@ -287,7 +287,8 @@ impl Layer {
             };
             let max = wide(rule.detector.max);
             let reach = match pending.transform {
-                Transform::Reversed(length) => wide(length),
+                Transform::Reversed(length) if rule.before() == 0 => wide(length),
+                Transform::Reversed(length) => max.saturating_add(wide(length)).saturating_add(1),
                 Transform::None | Transform::Rot13 => max.saturating_add(wide(rule.behind())),
             };
             let reach = pending.at.saturating_add(reach);
@@ -317,8 +318,11 @@ impl Layer {
                 transform: pending.transform,
                 before: &[],
             };
-            let is_match = match pending.transform.apply(&self.buffer, at, rule.detector.max) {
-                Some(transformed) => scan.confirm(pending.rule, &transformed, 0, &spot),
+            let about = (rule.detector.max, rule.before());
+            let is_match = match pending.transform.apply(&self.buffer, at, about) {
+                Some(made) => made
+                    .iter()
+                    .any(|(text, at)| scan.confirm(pending.rule, text, *at, &spot)),
                 None => scan.confirm(pending.rule, &self.buffer, at, &spot),
             };
             if !is_match && !is_whole {

@@ -69,6 +69,27 @@ fn a_value_is_found_in_every_form_at_every_place() {
 }
 
 #[test]
+fn a_canary_that_lost_its_capitals_is_one() {
+    for (nature, is_found) in [(KnownNature::Canary, true), (KnownNature::Sent, false)] {
+        for value in [
+            "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",
+            &"kV8pq2Lmz-R41x_Qw7".repeat(5),
+        ] {
+            let mut builder = KnownBuilder::new(KEY);
+            let about = KnownValue {
+                nature,
+                ..about("$A_TOKEN")
+            };
+            let added = builder.add(&SecretBytes::new(value.as_bytes().to_vec()), about);
+            assert_eq!(added, Ok(()));
+            let name = format!("x-{}: 1", value.to_lowercase());
+            let found = builder.build().find(name.as_bytes(), 0);
+            assert_eq!(found.is_some(), is_found, "{nature:?} {value}");
+        }
+    }
+}
+
+#[test]
 fn a_value_is_found_in_every_spelling() {
     for seed in 0..50 {
         let bytes = noise(32, seed);

@@ -88,7 +88,7 @@ fn each<'a>(pieces: &[Part<'a>], change: impl Fn(usize, &Part<'a>) -> Option<Vec
 }
 
 /// The pieces right before and right behind a place.
-fn neighbours<T>(pieces: &[T], place: usize) -> impl Iterator<Item = &T> {
+pub(super) fn neighbours<T>(pieces: &[T], place: usize) -> impl Iterator<Item = &T> {
     let places = [place.checked_sub(1), Some(place.saturating_add(1))];
     places
         .into_iter()
@@ -256,13 +256,13 @@ fn label(piece: &[u8]) -> Option<(&[u8], usize)> {
 }
 
 /// How many bytes two pieces begin with alike.
-fn begin(one: &[u8], other: &[u8]) -> usize {
+pub(super) fn begin(one: &[u8], other: &[u8]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// How many bytes two pieces end with alike.
-fn end(one: &[u8], other: &[u8]) -> usize {
+pub(super) fn end(one: &[u8], other: &[u8]) -> usize {
     let pairs = one.iter().rev().zip(other.iter().rev());
     pairs.take_while(|(one, other)| one == other).count()
 }

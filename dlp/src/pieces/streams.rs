@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use super::ends::{last, last_of, latest};
 use super::text::{JoinedText, Side};
 use super::words::Begins;
-use super::{Age, PieceSource, StreamEntry, forms};
+use super::{Age, PieceSource, StreamEntry, cores, forms};
 use crate::limits;
 
 mod inside;
@@ -82,10 +82,15 @@ pub(crate) fn streams(entries: &[StreamEntry<'_>], begins: Begins<'_>) -> Vec<(S
         if symbols.len() > dense.len() {
             texts.coded.add_new(&symbols);
         }
+        cores::add(&mut texts.coded, &own.stream);
         narrow(texts, &dense, own.order);
         once_each_of(texts, own, entries);
     }
     across(&mut head, &mut content, (entries, &varied));
+    for own in &own {
+        let texts = side(&own.stream, &mut head, &mut content);
+        cores::add_words(&mut texts.words_confirmed, &own.stream);
+    }
     within(&mut head, &mut content, (&own, entries), begins);
     unwoven(&mut head, &mut content, &varied, begins);
     for own in &own {

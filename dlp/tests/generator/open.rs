@@ -1,6 +1,7 @@
 //! What is not drawn, and why: one list, in which everything stands that is left out. Whatever is
-//! mended is taken out of it. What is drawn leaves once in some 15,000 draws still, by a seed that is
-//! drawn anew: `hexdump` of hexadecimal digits, soft ends of lines of quoted-printable within a value, base32 of
+//! mended is taken out of it. What is drawn leaves once in some 20,000 draws still, by a seed that is
+//! drawn anew: `hexdump` of hexadecimal digits, soft ends of lines of quoted-printable within a value whose name
+//! ends in `=` before two digits, base32 of
 //! digits that compressed data stand behind, and pieces in entries of archives that come in another order.
 
 use outgate_dlp::Tier;

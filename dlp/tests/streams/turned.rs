@@ -1,8 +1,9 @@
-//! Credentials back to front and with letters moved: a right checksum decides.
+//! Credentials back to front and with letters moved: a right checksum decides, or a literal of
+//! which chance makes no form back to front.
 
 use outgate_dlp::{
-    Action, Anchor, Checked, Coding, Detectors, Finding, MessagePart, Place, ScanPolicy, Stop,
-    Tier, UnscannableAction, UnscannedReason,
+    Action, Anchor, Checked, Coding, Detector, Detectors, Finding, MessagePart, Place, ScanPolicy,
+    Stop, Tier, UnscannableAction, UnscannedReason,
 };
 
 use crate::encode::{base32_capitals, base64, deflate, gzip, plain_base64, zstd};
@@ -20,6 +21,13 @@ fn transformed(plain: &[u8]) -> [(Vec<u8>, Coding); 2] {
         (reversed, Coding::Reversed),
         (moved.collect(), Coding::Rot13),
     ]
+}
+
+/// Whether chance makes no form of a text in this coding: its literal is long.
+fn is_certain(detector: &Detector, plain: &[u8], coding: Coding) -> bool {
+    let mut literals = detector.literals.iter();
+    coding == Coding::Reversed
+        && literals.any(|own| own.len() >= 5 && plain.starts_with(own.as_bytes()))
 }
 
 #[test]
@@ -49,7 +57,10 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
             let content = [before.as_slice(), b"-- ", &bytes, b" -- words"].concat();
             for lengths in [&[1][..], &[700], &[16_384], &[content.len()]] {
                 for (rules, is_refused) in [
-                    (&default, checked == Checked::Passed),
+                    (
+                        &default,
+                        checked == Checked::Passed || is_certain(detector, &plain, coding),
+                    ),
                     (&strict, true),
                     (&monitor, false),
                 ] {
@@ -84,7 +95,7 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
             let report = default.head(&ELSEWHERE, &part);
             let is_refused = report.block().is_some();
             assert!(
-                is_refused || checked != Checked::Passed,
+                is_refused || checked != Checked::Passed && !is_certain(detector, &plain, coding),
                 "{} {coding}",
                 detector.id
             );
@@ -93,6 +104,53 @@ fn back_to_front_and_with_letters_moved_a_right_checksum_decides() {
         }
     }
     assert!(count >= 8, "{count}");
+}
+
+/// The letters of each line the other way round, as `rev` prints them.
+fn turned_lines(plain: &[u8]) -> Vec<u8> {
+    let lines = plain.split(|byte| *byte == b'\n');
+    let lines: Vec<Vec<u8>> = lines
+        .map(|line| line.iter().rev().copied().collect())
+        .collect();
+    lines.join(&b'\n')
+}
+
+#[test]
+fn forms_with_a_long_literal_hide_nothing_back_to_front() {
+    let default = rules(ScanPolicy::Tiered, UnscannableAction::RefuseBombs);
+    let mut count = 0;
+    for detector in Detectors::shipped().iter() {
+        let is_sought = detector.tier != Tier::Context && detector.anchor != Anchor::Scan;
+        let is_long = |literal: &outgate_dlp::Text| literal.len() >= 7;
+        if !is_sought || !detector.literals.iter().all(is_long) {
+            continue;
+        }
+        let plain = sample_of(&detector.id, 7);
+        let alone = [b"a line\n", plain.as_slice(), b"\nof several\n"].concat();
+        let as_is = send(&default, None, &alone, &[alone.len()]);
+        if as_is.found().is_none() {
+            continue;
+        }
+        count += 1;
+        for text in [alone, [b"A=", plain.as_slice()].concat()] {
+            let whole: Vec<u8> = text.iter().rev().copied().collect();
+            for (how, turned) in [("all", whole), ("lines", turned_lines(&text))] {
+                let words = Dice(5).words(5000);
+                let within = [words.as_slice(), b"\n", &turned, b"\n", &words].concat();
+                for content in [turned, within] {
+                    for lengths in [&[1][..], &[700], &[content.len()]] {
+                        let outcome = send(&default, None, &content, lengths);
+                        assert!(
+                            outcome.found().is_some(),
+                            "{} {how} {lengths:?}",
+                            detector.id
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(count > 20, "{count}");
 }
 
 /// What is compressed in zlib (RFC 1950): the scan reads no checksum.

@@ -11,10 +11,12 @@ use crate::limits;
 
 mod binary;
 mod document;
+mod heads;
 mod markup;
 mod multipart;
 
 use document::texts;
+pub(super) use heads::documents;
 
 /// A value and where in the content it stands.
 #[derive(Clone, PartialEq, Eq)]
