@@ -11,6 +11,7 @@
 
 mod admin;
 mod asks;
+mod containers;
 mod crowds;
 mod death;
 mod deciders;
