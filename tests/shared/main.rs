@@ -26,6 +26,7 @@ mod page;
 mod policies;
 mod proxied;
 mod proxied_attacks;
+mod proxied_spellings;
 mod registry;
 mod revise;
 mod screens;
