@@ -15,8 +15,10 @@ use crate::limits;
 use crate::session::Session;
 
 mod datagram;
+mod leaving;
 mod message;
 
+pub(crate) use leaving::may_leave;
 use message::Transport;
 
 /// Serves a datagram socket bound inside the sandbox until the session ends.
