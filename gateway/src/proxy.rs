@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outgate_handoff::ProcessFacts;
-use outgate_policy::Host;
+use outgate_policy::{Host, HostName};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -116,6 +116,8 @@ struct ProxyAsk {
     session: Arc<Session>,
     caller: Caller,
     slot: FlowSlot,
+    /// The name that it was asked for by, as the client spelt it.
+    spelt: Option<(HostName, String)>,
 }
 
 /// Why nothing comes of what was asked for.
@@ -127,15 +129,21 @@ enum ProxyRefusal {
 }
 
 impl ProxyAsk {
-    /// A place for a connection to this destination, asked for `how`.
-    fn new(session: Arc<Session>, destination: Destination) -> Option<Self> {
+    /// A place for a connection to this destination, which `said` names.
+    fn new(session: Arc<Session>, destination: Destination, said: &str) -> Option<Self> {
         let slot = accept::slot(&session)?;
+        let spelt = if let Party::Name(name) = &destination.party {
+            Some((name.clone(), spelt(name, said)))
+        } else {
+            None
+        };
         // Nothing is known of the process but that it has the credentials.
         let caller = Caller::new(session.recorder(), ProcessFacts::default(), destination);
         Some(Self {
             session,
             caller,
             slot,
+            spelt,
         })
     }
 
@@ -143,14 +151,17 @@ impl ProxyAsk {
     /// records it with `how` it was asked for.
     fn decide(&self, how: &str, explains: Explains) -> Result<(), Refusal> {
         let (process, to) = (self.caller.process(), self.caller.destination());
-        if let Party::Name(name) = &to.party {
-            // Nobody asked the sandbox's own name server for it: the gateway would ask others.
-            let asked = stub::may_be_asked(&self.session, Some(process), (name, name.as_str()));
-            asked.map_err(|refusal| self.session.recorder().shown(&refusal))?;
-        }
         let target = to.to_string();
         let event = Event::new(Kind::Connect, Outcome::Allow, &target).process(process);
         let course = ask::course(&self.session, process, to);
+        if matches!(course, ConnectionCourse::Own | ConnectionCourse::Stub) {
+            return Ok(());
+        }
+        // A name is data too, and a client that no stub answers asks for it here.
+        if let Some((name, text)) = &self.spelt {
+            let left = stub::may_leave(&self.session, Some(process), (name, text));
+            left.map_err(|refusal| self.session.recorder().shown(&refusal))?;
+        }
         let event = match &course {
             ConnectionCourse::Own | ConnectionCourse::Stub => return Ok(()),
             ConnectionCourse::Inspect(permit) => match permit.denied() {
@@ -192,6 +203,17 @@ enum Explains {
     Inside,
 }
 
+/// A name as it stands in a text that holds it in letters of any case: what is searched for
+/// credentials is what was sent.
+fn spelt(name: &HostName, said: &str) -> String {
+    let lower = said.to_ascii_lowercase();
+    let found = lower.find(name.as_str()).and_then(|start| {
+        let end = start.checked_add(name.as_str().len())?;
+        said.get(start..end)
+    });
+    found.unwrap_or(name.as_str()).to_owned()
+}
+
 /// One destination for a host that a client named. An address is what it is to a launcher;
 /// a name stays one, which nobody has looked up.
 fn destination(session: &Session, host: Host, port: u16) -> Destination {
@@ -206,5 +228,22 @@ fn destination(session: &Session, host: Host, port: u16) -> Destination {
             port,
             address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_searched_as_it_was_spelt() {
+        let name = HostName::parse("ghp-x.a.test").unwrap();
+        for (said, found) in [
+            ("http://GHP-x.A.test/ghp-x.a.test", "GHP-x.A.test"),
+            ("Ghp-X.a.test.:443", "Ghp-X.a.test"),
+            ("elsewhere", "ghp-x.a.test"),
+        ] {
+            assert_eq!(spelt(&name, said), found);
+        }
     }
 }

@@ -15,10 +15,11 @@ use crate::limits;
 use crate::session::Session;
 
 mod datagram;
+mod leaving;
 mod message;
 
+pub(crate) use leaving::may_leave;
 use message::Transport;
-pub(crate) use message::may_be_asked;
 
 /// Serves a datagram socket bound inside the sandbox until the session ends.
 pub(crate) fn accept(session: &Arc<Session>, socket: OwnedFd) -> Result<(), ControlError> {

@@ -1,8 +1,8 @@
-//! The public cases of agent-egress-bench, as traffic through both programs:
-//! each leak contained, nothing harmless refused; also with other secrets and
+//! The public cases of agent-egress-bench, as traffic through both programs, from a run and by
+//! the explicit proxy: each leak contained, nothing harmless refused; also with other secrets and
 //! other names, drawn anew each time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,8 +19,53 @@ fn cases() -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
-/// Runs the cases with these options, and asserts that all went well.
-fn run(name: &str, options: &[&str]) {
+/// How the traffic of the cases reaches the gateway.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Its client is a run's command.
+    Launcher,
+    /// Its client asks the explicit proxy.
+    Proxy,
+}
+
+impl Way {
+    /// The options of the harness for this: how the client is started, or the proxy.
+    fn options(self, cases: &Path) -> [String; 2] {
+        let outgate = std::env::var_os("OUTGATE_BIN_DIR").map_or_else(
+            || PathBuf::from(env!("CARGO_BIN_EXE_outgate")),
+            |directory| PathBuf::from(directory).join("outgate"),
+        );
+        let (outgate, policy) = (outgate.display(), project().join("tests/scan/egress.toml"));
+        let policy = policy.display();
+        match self {
+            Self::Launcher => {
+                let python = Command::new("python3")
+                    .args(["-c", "import sys; print(sys.base_prefix)"])
+                    .output()
+                    .expect("python3");
+                let python = String::from_utf8_lossy(&python.stdout).trim().to_owned();
+                let folder = cases.parent().expect("a folder");
+                let line = format!(
+                    "{outgate} run --no-summary -p {policy} -r {} -r {python} -r {{dir}} \
+                     --upstream-ca {{ca}} --",
+                    folder.display(),
+                );
+                ["--client-wrap".to_owned(), line]
+            }
+            Self::Proxy => {
+                let script = project().join("tests/scan/cases_proxy.py");
+                let line = format!(
+                    "exec python3 {} {{port}} {outgate} {policy} {{ca}} {{dir}}",
+                    script.display()
+                );
+                ["--proxy-cmd".to_owned(), line]
+            }
+        }
+    }
+}
+
+/// Runs the cases this way and with these options, and asserts that all went well.
+fn run(name: &str, way: Way, options: &[&str]) {
     let Some(cases) = cases() else {
         assert!(!is_ci(), "the cases are not beside the project");
         return skip_here("the cases are not beside the project");
@@ -32,27 +77,11 @@ fn run(name: &str, options: &[&str]) {
     for folder in [&work, &home] {
         std::fs::create_dir_all(folder).expect("a directory");
     }
-    let outgate = std::env::var_os("OUTGATE_BIN_DIR").map_or_else(
-        || PathBuf::from(env!("CARGO_BIN_EXE_outgate")),
-        |directory| PathBuf::from(directory).join("outgate"),
-    );
-    let policy = project().join("tests/scan/egress.toml");
-    let python = Command::new("python3")
-        .args(["-c", "import sys; print(sys.base_prefix)"])
-        .output()
-        .expect("python3");
-    let python = String::from_utf8_lossy(&python.stdout).trim().to_owned();
-    let folder = cases.parent().expect("a folder");
-    let wrap = format!(
-        "{} run --no-summary -p {} -r {} -r {python} -r {{dir}} --upstream-ca {{ca}} --",
-        outgate.display(),
-        policy.display(),
-        folder.display(),
-    );
     let mut command = Command::new("python3");
     command
         .arg(&cases)
-        .args(["--netns", "--tier", "egress", "--client-wrap", &wrap])
+        .args(["--netns", "--tier", "egress"])
+        .args(way.options(&cases))
         .args(["--max-fp", "0"])
         .arg("--out")
         .arg(directory.join("results.jsonl"))
@@ -83,27 +112,37 @@ fn run(name: &str, options: &[&str]) {
     std::fs::remove_dir_all(&directory).ok();
 }
 
-#[test]
-fn the_public_cases_are_contained_and_nothing_else_is() {
-    run("public", &[]);
-}
-
-#[test]
-fn other_secrets_and_other_names_change_nothing() {
+/// Words for other secrets and other names, drawn anew.
+fn fresh(way: Way, name: &str) {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a clock");
     let seed = std::env::var("OUTGATE_SEED").unwrap_or_else(|_| since.as_micros().to_string());
-    println!("seed {seed}");
+    eprintln!("seed {seed}");
+    let secrets = ["--fresh-secrets", &seed, "--seed", &seed];
     run(
-        "fresh",
-        &[
-            "--fresh-secrets",
-            &seed,
-            "--host-mode",
-            "neutral",
-            "--seed",
-            &seed,
-        ],
+        name,
+        way,
+        &[&secrets[..], &["--host-mode", "neutral"]].concat(),
     );
+}
+
+#[test]
+fn the_public_cases_are_contained_and_nothing_else_is() {
+    run("public", Way::Launcher, &[]);
+}
+
+#[test]
+fn other_secrets_and_other_names_change_nothing() {
+    fresh(Way::Launcher, "fresh");
+}
+
+#[test]
+fn the_public_cases_by_the_explicit_proxy_are_contained_and_nothing_else_is() {
+    run("public-proxy", Way::Proxy, &[]);
+}
+
+#[test]
+fn by_the_explicit_proxy_other_secrets_and_other_names_change_nothing() {
+    fresh(Way::Proxy, "fresh-proxy");
 }

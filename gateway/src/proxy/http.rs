@@ -142,7 +142,7 @@ async fn connect(
     (session, from): (Arc<Session>, SocketAddr),
 ) -> io::Result<()> {
     let how = format!("CONNECT from {}", from.ip().to_canonical());
-    match decided(session, to, (&how, Explains::Here)) {
+    match decided(session, to, &head.target, (&how, Explains::Here)) {
         Ok(ask) => {
             stream.write_all(ESTABLISHED).await?;
             ask.tunnel(stream);
@@ -163,7 +163,7 @@ async fn request(
     (session, from): (Arc<Session>, SocketAddr),
 ) -> io::Result<()> {
     let how = format!("{} from {}", head.method, from.ip().to_canonical());
-    match decided(session, to, (&how, Explains::Inside)) {
+    match decided(session, to, &head.target, (&how, Explains::Inside)) {
         Ok(ask) => {
             // What switches protocols says so in the field that would say it is the last.
             let carries = if head.fields.contains_key(header::UPGRADE) {
@@ -187,11 +187,12 @@ async fn request(
 fn decided(
     session: Arc<Session>,
     to: UriAuthority,
+    said: &str,
     (how, explains): (&str, Explains),
 ) -> Result<ProxyAsk, ProxyRefusal> {
     const HTTP_PORT: u16 = 80;
     let to = destination(&session, to.host, to.port.unwrap_or(HTTP_PORT));
-    let ask = ProxyAsk::new(session, to).ok_or(ProxyRefusal::Full)?;
+    let ask = ProxyAsk::new(session, to, said).ok_or(ProxyRefusal::Full)?;
     let decided = ask.decide(how, explains);
     decided.map(|()| ask).map_err(ProxyRefusal::Denied)
 }

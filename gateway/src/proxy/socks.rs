@@ -50,6 +50,14 @@ impl SocksReply {
     }
 }
 
+/// What a command names.
+struct SocksTarget {
+    host: Host,
+    port: u16,
+    /// A name as it was spelt.
+    said: String,
+}
+
 /// Serves a connection until it is handed on or answered.
 pub(super) async fn serve(
     mut stream: TcpStream,
@@ -69,7 +77,7 @@ pub(super) async fn serve(
     };
     stream.write_all(&[PASSWORD_VERSION, 0]).await?;
     let asked = asked(&mut stream).await?;
-    match asked.and_then(|(host, port)| decided(session, (host, port), from)) {
+    match asked.and_then(|target| decided(session, target, from)) {
         Ok(ask) => {
             stream.write_all(&SocksReply::Succeeded.bytes()).await?;
             ask.tunnel(stream);
@@ -103,8 +111,9 @@ async fn identified(
 }
 
 /// What is asked for, or the answer to what is not served.
-async fn asked(stream: &mut TcpStream) -> io::Result<Result<(Host, u16), SocksReply>> {
+async fn asked(stream: &mut TcpStream) -> io::Result<Result<SocksTarget, SocksReply>> {
     let [version, command, _, kind] = taken(stream).await?;
+    let mut said = String::new();
     let host = match kind {
         1 => {
             let octets: [u8; 4] = taken(stream).await?;
@@ -112,7 +121,9 @@ async fn asked(stream: &mut TcpStream) -> io::Result<Result<(Host, u16), SocksRe
         }
         3 => {
             let [count] = taken(stream).await?;
-            named(&counted(stream, count).await?)
+            let text = counted(stream, count).await?;
+            said = String::from_utf8_lossy(&text).into_owned();
+            named(&text)
         }
         4 => {
             let octets: [u8; 16] = taken(stream).await?;
@@ -124,7 +135,7 @@ async fn asked(stream: &mut TcpStream) -> io::Result<Result<(Host, u16), SocksRe
     };
     let port = u16::from_be_bytes(taken(stream).await?);
     Ok(match (version, command, host, port) {
-        (VERSION, CONNECT, Some(host), 1..) => Ok((host, port)),
+        (VERSION, CONNECT, Some(host), 1..) => Ok(SocksTarget { host, port, said }),
         (VERSION, CONNECT, ..) => Err(SocksReply::Failure),
         (VERSION, ..) => Err(SocksReply::NoCommand),
         _ => Err(SocksReply::Failure),
@@ -142,11 +153,11 @@ fn named(text: &[u8]) -> Option<Host> {
 
 fn decided(
     session: Arc<Session>,
-    (host, port): (Host, u16),
+    target: SocksTarget,
     from: SocketAddr,
 ) -> Result<ProxyAsk, SocksReply> {
-    let to = destination(&session, host, port);
-    let ask = ProxyAsk::new(session, to).ok_or(SocksReply::Failure)?;
+    let to = destination(&session, target.host, target.port);
+    let ask = ProxyAsk::new(session, to, &target.said).ok_or(SocksReply::Failure)?;
     let how = format!("SOCKS5 from {}", from.ip().to_canonical());
     let decided = ask.decide(&how, Explains::Inside);
     decided.map(|()| ask).map_err(|_| SocksReply::NotAllowed)

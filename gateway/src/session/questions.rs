@@ -488,10 +488,10 @@ mod tests {
     async fn the_same_question_of_many_is_one_and_its_answer_is_for_all() {
         let (questions, launcher) = questions(60);
         let held_ones = held(&questions, 50).await;
-        let ToLauncher::Question(id, asked) = next_frame(&launcher).await else {
+        let ToLauncher::Question(id, put) = next_frame(&launcher).await else {
             panic!("no question");
         };
-        assert_eq!(asked.subject, "GET http://a.test/x");
+        assert_eq!(put.subject, "GET http://a.test/x");
         assert!(launcher.recv(&mut [0; 4096]).is_err());
         questions.settled(id, Settlement::Denied);
         for one in held_ones {

@@ -6,16 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
-use outgate_dlp::{Action, Finding};
 use outgate_handoff::ProcessFacts;
 use outgate_policy::{HostName, OWN_HOST};
-use outgate_record::Reason;
 
 use crate::audit::{Event, Kind, Outcome};
 use crate::limits;
-use crate::refusal::Refusal;
-use crate::scan::{SandboxScan, ToldFinding};
 use crate::session::{NameSeen, Session};
+use crate::stub::leaving;
 
 /// Bytes of a DNS header.
 const HEADER_BYTES: usize = 12;
@@ -122,7 +119,7 @@ fn lookup(
     {
         return (ResponseCode::NXDomain, None);
     }
-    if may_be_asked(session, process, (&name, &text)).is_err() {
+    if leaving::may_leave(session, process, (&name, &text)).is_err() {
         return (ResponseCode::NXDomain, None);
     }
     let (address, seen) = session.asked(&name);
@@ -140,90 +137,6 @@ fn lookup(
         (_, None) => (ResponseCode::Refused, None),
         (RecordType::A | RecordType::ANY, Some(address)) => found(RData::A(A(address))),
         (_, Some(_)) => EMPTY,
-    }
-}
-
-/// Whether a question for a name may leave, spelt as `text`: its labels would leave with it.
-/// Whoever has somebody look a name up asks this first, whichever way it was named by.
-///
-/// # Errors
-/// It holds a credential, or there were too many like it; recorded and told by then.
-pub(crate) fn may_be_asked(
-    session: &Session,
-    process: Option<&ProcessFacts>,
-    (name, text): (&HostName, &str),
-) -> Result<(), Refusal> {
-    if let Some(misuse) = session.secrets().and_then(|own| own.in_name(name.as_str())) {
-        let event = Event::new(Kind::Finding, Outcome::Deny, name.as_str());
-        let event = event.reason(Reason::Secret, &misuse.because);
-        session.recorder().record(&by(event, process)).ok();
-        let refusal = Refusal::own(Reason::Secret, name.as_str(), &misuse.because);
-        session.recorder().tell(&refusal);
-        return Err(refusal);
-    }
-    match session.scan(session.rules().mode_of_name(name)) {
-        Some(scan) => may_leave(session, process, &scan, (name, text)),
-        None => Ok(()),
-    }
-}
-
-/// Whether the scan lets a name go, spelt as `text`.
-fn may_leave(
-    session: &Session,
-    process: Option<&ProcessFacts>,
-    scan: &SandboxScan,
-    (name, text): (&HostName, &str),
-) -> Result<(), Refusal> {
-    let rules = session.rules();
-    let found = scan.name(&rules, name, text);
-    let mut refused = None;
-    for finding in &found {
-        let refusal = found_in_name(session, process, finding);
-        refused = refused.or(refusal);
-    }
-    if let Some(refusal) = refused {
-        return Err(refusal);
-    }
-    let Err(because) = scan.labels(&rules, name) else {
-        return Ok(());
-    };
-    let event = Event::new(Kind::Finding, Outcome::Deny, A_NAME).reason(Reason::Names, &because);
-    session.recorder().record(&by(event, process)).ok();
-    let refusal = Refusal::own(Reason::Names, A_NAME, &because);
-    session.recorder().tell(&refusal);
-    Err(refusal)
-}
-
-/// What stands in records for a name that may hold a credential.
-const A_NAME: &str = "a name";
-
-/// Records what was found in a name, and never the name; what refuses it, if something does.
-fn found_in_name(
-    session: &Session,
-    process: Option<&ProcessFacts>,
-    finding: &Finding,
-) -> Option<Refusal> {
-    let told = ToldFinding::of(finding, A_NAME, None);
-    let outcome = match finding.action {
-        Action::Block => Outcome::Deny,
-        Action::Warn => Outcome::Note,
-    };
-    let event = told.event(Event::new(told.kind, outcome, A_NAME));
-    session
-        .recorder()
-        .record(&by(event.finding(finding), process))
-        .ok();
-    if finding.action != Action::Block {
-        return None;
-    }
-    session.recorder().tell(&told.refusal);
-    Some(told.refusal)
-}
-
-fn by<'a>(event: Event<'a>, process: Option<&'a ProcessFacts>) -> Event<'a> {
-    match process {
-        Some(process) => event.process(process),
-        None => event,
     }
 }
 

@@ -51,7 +51,7 @@ fn rules_json(policy: &Policy) -> Vec<Value> {
             "place": *rule.place, "process": process, "addresses": addresses,
         });
         if let Some(all) = all.as_object_mut() {
-            all.extend(policy.shown_keys(&rule).into_iter().map(key_json));
+            all.extend(policy.shown_keys(&rule).iter().map(key_json));
         }
         all
     };
@@ -59,8 +59,8 @@ fn rules_json(policy: &Policy) -> Vec<Value> {
 }
 
 /// A key of a rule: what it says, or null.
-fn key_json(key: ShownKey) -> (String, Value) {
-    let value = key.value.map(|value| match value {
+fn key_json(key: &ShownKey) -> (String, Value) {
+    let value = key.value.as_ref().map(|value| match value {
         ShownValue::Bytes(bytes, _) => json!(bytes),
         ShownValue::Word(word) => json!(word),
     });
