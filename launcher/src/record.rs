@@ -13,7 +13,6 @@ use crate::limits::LINKS_MAX;
 use crate::options::RunOptions;
 use crate::run_error::RunError;
 use crate::secrets::{ACCEPTED, SecretError};
-use crate::tokens::TOKENS_DIRECTORY;
 use crate::writable::{Granted, PlaceLooks};
 
 /// Names of standard output. What the gateway would open under them is its
@@ -180,6 +179,9 @@ pub(crate) fn unacceptable(grants: Grants<'_>, accepted: Option<&Path>) -> Resul
     let tokens = path.with_file_name(TOKENS_DIRECTORY);
     unbelievable(grants, &tokens, ("outgate token", TOKENS))
 }
+
+/// The directory of tokens, beside that of records.
+pub(crate) const TOKENS_DIRECTORY: &str = "tokens";
 
 /// What the directory is that says whom an explicit proxy serves.
 const TOKENS: &str = "the tokens of your explicit proxy";

@@ -15,7 +15,7 @@ use nix::unistd::Uid;
 use outgate_handoff::TOKEN_DIGEST_BYTES;
 use sha2::{Digest as _, Sha256};
 
-use crate::record::records_directory;
+use crate::record::{TOKENS_DIRECTORY, records_directory};
 
 /// What such a file begins with.
 const MAGIC: &str = "outgate token 1";
@@ -31,9 +31,6 @@ const FILES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 64;
 /// What of a mode says who may do what.
 const MODE_BITS: u32 = 0o777;
-
-/// The directory of tokens, beside that of records.
-pub(crate) const TOKENS_DIRECTORY: &str = "tokens";
 
 /// Where tokens are kept, by the variables `XDG_STATE_HOME` and `HOME`.
 pub fn tokens_directory(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
