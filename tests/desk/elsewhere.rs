@@ -40,6 +40,11 @@ const GIT: &[Row] = &[
         &[("git-config", "c/config"), ("git-directory", ".git/commondir")]),
     row("", "mkdir -p .git/lfs/c; cp -r .git/objects .git/refs .git/HEAD .git/config .git/lfs/c/; git config -f .git/lfs/c/config core.pager x; \
          echo lfs/c > .git/commondir", &[("git-config", ".git/lfs/c/config"), ("git-directory", ".git/commondir")]),
+    // What an earlier run wrote where no repository was yet.
+    row("mkdir -p s/hooks && git config -f s/config core.fsmonitor ./x && printf x > s/hooks/a && chmod +x s/hooks/a", "mkdir s/objects s/refs; echo 'ref: refs/heads/a' > s/HEAD",
+        &[("git-config", "s/config"), ("git-hook", "s/hooks/a")]),
+    row("mkdir -p target/s/objects target/s/refs/heads && git config -f target/s/config alias.l '!x'", "echo 'ref: refs/heads/a' > target/s/HEAD; echo > target/HEAD",
+        &[("git-config", "target/s/config")]),
     // A repository that was there all along, and that nobody went into.
     row("git init -q f && git -C f config core.fsmonitor ./x", "mkdir d; echo 'gitdir: ../f/.git' > d/.git", &[("git-directory", "d/.git")]),
     row("git config include.path ../shared && git config -f shared core.abbrev 12", "git config -f shared core.fsmonitor ./x", &[("git-config", "shared")]),
