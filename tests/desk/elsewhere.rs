@@ -82,6 +82,24 @@ const GIT: &[Row] = &[
 /// Links, and what other programs run.
 #[rustfmt::skip]
 const OTHERS: &[Row] = &[
+    // Directories of agents and tools, as shipped policies grant them, and what they remember there.
+    row("", "mkdir -p .claude/local .claude/plugins/cache/m/p/1/hooks .claude/projects/x .claude/todos .claude/shell-snapshots; echo x > .claude/local/claude; \
+         echo {} > .claude/plugins/cache/m/p/1/hooks/hooks.json; echo x > .claude/projects/x/1.jsonl; echo [] > .claude/todos/1.json; echo x > .claude/history.jsonl",
+        &[("agent-code", ".claude/local/claude"), ("agent-code", ".claude/plugins/cache/m/p/1/hooks/hooks.json")]),
+    row("mkdir -p .claude/plugins && echo '{\"m\":{\"source\":{\"repo\":\"a/b\"},\"lastUpdated\":\"1\"}}' > .claude/plugins/known_marketplaces.json",
+        "echo '{\"m\":{\"source\":{\"repo\":\"a/b\"},\"lastUpdated\":\"2\"}}' > .claude/plugins/known_marketplaces.json", &[]),
+    row("", "mkdir -p .claude/plugins; echo '{\"m\":{\"source\":{\"repo\":\"e/vil\"}}}' > .claude/plugins/known_marketplaces.json", &[("agent-plugins", ".claude/plugins/known_marketplaces.json")]),
+    row("", "mkdir -p .cursor/extensions/a.b-1/out .cursor/chats/x; echo x > .cursor/extensions/a.b-1/out/main.js; echo x > .cursor/chats/x/store.db",
+        &[("agent-code", ".cursor/extensions/a.b-1/out/main.js")]),
+    row("", "mkdir -p .codex/bin .codex/sessions/2026 .codex/log .copilot/pkg/u/1 .copilot/logs; echo x > .codex/bin/rg; echo x > .codex/sessions/2026/a.jsonl; \
+         echo x > .codex/log/a.log; echo x > .copilot/pkg/u/1/index.js; echo x > .copilot/logs/a.log; echo x > .codex/history.jsonl",
+        &[("agent-code", ".codex/bin/rg"), ("agent-code", ".copilot/pkg/u/1/index.js")]),
+    row("", "mkdir -p .config/gcloud/configurations .config/gcloud/virtenv .config/gcloud/logs; echo x > .config/gcloud/configurations/config_default; \
+         echo > .config/gcloud/virtenv/enabled; echo x > .config/gcloud/logs/a.log; echo x > .config/gcloud/access_tokens.db",
+        &[("cloud-settings", ".config/gcloud/configurations/config_default"), ("cloud-settings", ".config/gcloud/virtenv/enabled")]),
+    row("", "mkdir -p c/cargo/registry/index/x c/gradle/init.d c/gradle/caches/1; echo x > c/cargo/config.toml; echo {} > c/cargo/registry/index/x/config.json; \
+         echo x > c/gradle/init.d/a.gradle; echo x > c/gradle/gradle.properties; echo x > c/gradle/caches/1/a.bin",
+        &[("package-settings", "c/cargo/config.toml"), ("package-settings", "c/gradle/gradle.properties"), ("package-settings", "c/gradle/init.d/a.gradle")]),
     row("", "mkdir -p s/t; ln -s ../../.. s/t/a; ln -s s/t/a/b n", &[("link", "n"), ("link", "s/t/a")]),
     // By its text it leads into the work tree, and by the links on its way out of the home.
     row("mkdir -p s/t/u && ln -s ../.. s/t/u/a", "ln -s s/t/u/a/../../../x/../etc n", &[("link", "n")]),
