@@ -44,6 +44,7 @@ pub(crate) fn hold(
 }
 
 /// A lock as it was when a run that is held to it began.
+#[derive(Debug)]
 pub(crate) struct LockBefore {
     /// As it was named.
     pub(crate) named: PathBuf,

@@ -176,7 +176,7 @@ fn about_leftovers(leave: Leave) -> LeftoversMode {
 fn held(lock: &LockBefore, farewell: Farewell, status: u8) -> u8 {
     let status = match farewell {
         Farewell::Said => beyond(&lock.named, status),
-        _ => status,
+        Farewell::Nothing => status,
     };
     if !lock.is_another_now() {
         return status;
