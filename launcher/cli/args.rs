@@ -130,7 +130,7 @@ macro_rules! run_status {
 Exit status: the command's own; 128+n when signal n ended it; 125 outgate could not start
 it; 126 it cannot be executed; 127 it is not found; 2 bad usage or a bad policy; with
 --leftovers=fail, 3 when it left something behind that runs later; with --locked, 3 when it
-asked for more than the lock has."
+asked for more than the lock has, or when the lock is another at its end."
     };
 }
 

@@ -1,6 +1,6 @@
 //! What `outgate run --locked` takes of the file that `outgate lock` writes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outgate_launcher::sources::SourceCollector;
 use outgate_policy::{Lock, SourceKind};
@@ -41,4 +41,31 @@ pub(crate) fn hold(
     let held = held.map_err(|error| format!("--locked: `{shown}`: {error}"))?;
     collector.text(SourceKind::Lock, &shown.to_string(), &held);
     Ok(())
+}
+
+/// A lock as it was when a run that is held to it began.
+#[derive(Debug)]
+pub(crate) struct LockBefore {
+    /// As it was named.
+    pub(crate) named: PathBuf,
+    place: PathBuf,
+    text: Option<String>,
+}
+
+impl LockBefore {
+    /// To be called when nothing of the command runs yet.
+    pub(crate) fn note(named: &Path) -> Self {
+        let place = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+        Self {
+            named: named.to_owned(),
+            text: read(&place).ok(),
+            place,
+        }
+    }
+
+    /// Whether another one is there now, or none, or what nobody can read.
+    pub(crate) fn is_another_now(&self) -> bool {
+        let now = read(&self.place).ok();
+        now.is_none() || now != self.text
+    }
 }

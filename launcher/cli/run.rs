@@ -25,7 +25,7 @@ use outgate_policy::{LEARNING, PolicyOption, SourceKind, preset_for};
 use crate::accounts;
 use crate::ca;
 use crate::given_files::{absolute, readable_again};
-use crate::lock_file;
+use crate::lock_file::{self, LockBefore};
 use crate::policy_options::PolicyOptions;
 use crate::report;
 use crate::run_options::{ASK, Leave, MonitorReach, Run, TrustWay};
@@ -35,7 +35,8 @@ use crate::upstream;
 /// What `--clean-env` inherits.
 const CLEAN: [&str; 4] = ["PATH", "HOME", "TERM", "LANG"];
 
-/// The status of a locked run that was denied something, where its command's says nothing.
+/// The status of a locked run that was denied something, where its command's says nothing, and
+/// of one whose lock is another at its end.
 const BEYOND: u8 = 3;
 
 /// How a run is meant.
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: Run) -> ExitCode {
 pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode> {
     take_preset(&mut arguments);
     let counters = arguments.counters;
-    let locked = arguments.locked.clone();
+    let locked = arguments.locked.as_deref().map(LockBefore::note);
     let options = options(arguments, mode)?;
     match start(&options, &mut report::Terminal::default()) {
         Ok(outcome) => {
@@ -67,8 +68,8 @@ pub(crate) fn launched(mut arguments: Run, mode: RunMode) -> Result<u8, ExitCode
                 report::counters(outcome.counters);
             }
             Ok(match locked {
-                Some(lock) if outcome.farewell == Farewell::Said => beyond(&lock, outcome.status),
-                _ => outcome.status,
+                Some(lock) => held(&lock, outcome.farewell, outcome.status),
+                None => outcome.status,
             })
         }
         Err(error) => Err(report::failure(&error)),
@@ -166,6 +167,24 @@ fn about_leftovers(leave: Leave) -> LeftoversMode {
         Leave::Fail => LeftoversMode::Fail,
         Leave::Off => LeftoversMode::Off,
     }
+}
+
+/// The status of a run that was held to a lock. The next one goes by what is in it now: a
+/// command that wrote it has no status of its own.
+fn held(lock: &LockBefore, farewell: Farewell, status: u8) -> u8 {
+    let status = match farewell {
+        Farewell::Said => beyond(&lock.named, status),
+        Farewell::Nothing => status,
+    };
+    if !lock.is_another_now() {
+        return status;
+    }
+    let shown = lock.named.display();
+    report::note(&format!(
+        "`{shown}` is another than when this run began, and the next locked run goes by it: see \
+         `git diff -- {shown}` or `outgate leftovers`, and put it back unless you changed it"
+    ));
+    BEYOND
 }
 
 /// Says that a command asked for more than a lock has; the status then.

@@ -162,6 +162,27 @@ lab_tests! {
         assert_eq!(fs::read_to_string(&file).expect("a file"), "allow = [\"one.example\"]\n");
     }
 
+    fn a_lock_that_is_another_at_the_end_ends_with_a_status_of_its_own(lab) {
+        for identity in Identity::all() {
+            for (number, (script, code)) in [
+                ("printf '[[allow]]\\nrule = \"two.example\"\\n' >> outgate.lock", 3),
+                ("echo >> outgate.lock; exit 7", 3),
+                ("rm outgate.lock", 3),
+                ("rm outgate.lock; mkfifo outgate.lock", 3),
+                ("rm outgate.lock; ln -s /dev/zero outgate.lock", 3),
+                ("cp outgate.lock x; rm outgate.lock; cp x outgate.lock; touch outgate.lock", 0),
+                ("exit 7", 7),
+            ].into_iter().enumerate() {
+                let file = lab.folder(&format!("changed{number}"), identity).join("outgate.lock");
+                assert_eq!(lock(lab, identity, &file, "main", "true").code, Some(0));
+                let outcome = locked(lab, identity, &file, &[("--leftovers", "off")], script);
+                assert_eq!(outcome.code, Some(code), "{script} {outcome}");
+                let is_said = outcome.stderr.contains("is another than when this run began");
+                assert_eq!(is_said, code == 3, "{script} {outcome}");
+            }
+        }
+    }
+
     fn nobody_widens_a_locked_run(lab) {
         let identity = Identity::Own;
         let file = lab.folder("lock", identity).join("outgate.lock");

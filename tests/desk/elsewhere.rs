@@ -40,6 +40,11 @@ const GIT: &[Row] = &[
         &[("git-config", "c/config"), ("git-directory", ".git/commondir")]),
     row("", "mkdir -p .git/lfs/c; cp -r .git/objects .git/refs .git/HEAD .git/config .git/lfs/c/; git config -f .git/lfs/c/config core.pager x; \
          echo lfs/c > .git/commondir", &[("git-config", ".git/lfs/c/config"), ("git-directory", ".git/commondir")]),
+    // What an earlier run wrote where no repository was yet.
+    row("mkdir -p s/hooks && git config -f s/config core.fsmonitor ./x && printf x > s/hooks/a && chmod +x s/hooks/a", "mkdir s/objects s/refs; echo 'ref: refs/heads/a' > s/HEAD",
+        &[("git-config", "s/config"), ("git-hook", "s/hooks/a")]),
+    row("mkdir -p target/s/objects target/s/refs/heads && git config -f target/s/config alias.l '!x'", "echo 'ref: refs/heads/a' > target/s/HEAD; echo > target/HEAD",
+        &[("git-config", "target/s/config")]),
     // A repository that was there all along, and that nobody went into.
     row("git init -q f && git -C f config core.fsmonitor ./x", "mkdir d; echo 'gitdir: ../f/.git' > d/.git", &[("git-directory", "d/.git")]),
     row("git config include.path ../shared && git config -f shared core.abbrev 12", "git config -f shared core.fsmonitor ./x", &[("git-config", "shared")]),
@@ -77,6 +82,24 @@ const GIT: &[Row] = &[
 /// Links, and what other programs run.
 #[rustfmt::skip]
 const OTHERS: &[Row] = &[
+    // Directories of agents and tools, as shipped policies grant them, and what they remember there.
+    row("", "mkdir -p .claude/local .claude/plugins/cache/m/p/1/hooks .claude/projects/x .claude/todos .claude/shell-snapshots; echo x > .claude/local/claude; \
+         echo {} > .claude/plugins/cache/m/p/1/hooks/hooks.json; echo x > .claude/projects/x/1.jsonl; echo [] > .claude/todos/1.json; echo x > .claude/history.jsonl",
+        &[("agent-code", ".claude/local/claude"), ("agent-code", ".claude/plugins/cache/m/p/1/hooks/hooks.json")]),
+    row("mkdir -p .claude/plugins && echo '{\"m\":{\"source\":{\"repo\":\"a/b\"},\"lastUpdated\":\"1\"}}' > .claude/plugins/known_marketplaces.json",
+        "echo '{\"m\":{\"source\":{\"repo\":\"a/b\"},\"lastUpdated\":\"2\"}}' > .claude/plugins/known_marketplaces.json", &[]),
+    row("", "mkdir -p .claude/plugins; echo '{\"m\":{\"source\":{\"repo\":\"e/vil\"}}}' > .claude/plugins/known_marketplaces.json", &[("agent-plugins", ".claude/plugins/known_marketplaces.json")]),
+    row("", "mkdir -p .cursor/extensions/a.b-1/out .cursor/chats/x; echo x > .cursor/extensions/a.b-1/out/main.js; echo x > .cursor/chats/x/store.db",
+        &[("agent-code", ".cursor/extensions/a.b-1/out/main.js")]),
+    row("", "mkdir -p .codex/bin .codex/sessions/2026 .codex/log .copilot/pkg/u/1 .copilot/logs; echo x > .codex/bin/rg; echo x > .codex/sessions/2026/a.jsonl; \
+         echo x > .codex/log/a.log; echo x > .copilot/pkg/u/1/index.js; echo x > .copilot/logs/a.log; echo x > .codex/history.jsonl",
+        &[("agent-code", ".codex/bin/rg"), ("agent-code", ".copilot/pkg/u/1/index.js")]),
+    row("", "mkdir -p .config/gcloud/configurations .config/gcloud/virtenv .config/gcloud/logs; echo x > .config/gcloud/configurations/config_default; \
+         echo > .config/gcloud/virtenv/enabled; echo x > .config/gcloud/logs/a.log; echo x > .config/gcloud/access_tokens.db",
+        &[("cloud-settings", ".config/gcloud/configurations/config_default"), ("cloud-settings", ".config/gcloud/virtenv/enabled")]),
+    row("", "mkdir -p c/cargo/registry/index/x c/gradle/init.d c/gradle/caches/1; echo x > c/cargo/config.toml; echo {} > c/cargo/registry/index/x/config.json; \
+         echo x > c/gradle/init.d/a.gradle; echo x > c/gradle/gradle.properties; echo x > c/gradle/caches/1/a.bin",
+        &[("package-settings", "c/cargo/config.toml"), ("package-settings", "c/gradle/gradle.properties"), ("package-settings", "c/gradle/init.d/a.gradle")]),
     row("", "mkdir -p s/t; ln -s ../../.. s/t/a; ln -s s/t/a/b n", &[("link", "n"), ("link", "s/t/a")]),
     // By its text it leads into the work tree, and by the links on its way out of the home.
     row("mkdir -p s/t/u && ln -s ../.. s/t/u/a", "ln -s s/t/u/a/../../../x/../etc n", &[("link", "n")]),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
@@ -265,8 +265,15 @@ pub fn list(records: &Path) -> Result<Vec<PathBuf>, LeftoversError> {
     let mut paths: Vec<PathBuf> = paths
         .filter(|path| path.extension().is_some_and(|end| end == EXTENSION))
         .collect();
-    paths.sort();
+    // Their names have more than one form, so that the order of names is none of time. What is
+    // kept is written once, and its directory is closed to the command.
+    paths.sort_by_cached_key(|path| (written_at(path), path.clone()));
     Ok(paths)
+}
+
+/// When a file was written; what nobody can say is the oldest.
+fn written_at(path: &Path) -> (i64, i64) {
+    std::fs::symlink_metadata(path).map_or((i64::MIN, 0), |data| (data.mtime(), data.mtime_nsec()))
 }
 
 /// What is kept of the newest run, or of the newest that is called so: by its name, or by the
@@ -352,6 +359,27 @@ mod tests {
         }
         // At the ends of entries alone.
         assert_eq!(whole, 3);
+        std::fs::remove_dir_all(records).unwrap();
+    }
+
+    #[test]
+    fn the_newest_is_the_one_that_was_written_last_whatever_its_name() {
+        let records = nix::unistd::mkdtemp("/tmp/outgate-kept-XXXXXX").unwrap();
+        let directory = Path::new("/w");
+        for (age, stem) in [(2, "run-1767225600-77"), (1, "20260101T000000Z-78")] {
+            let look = LeftoverLook::default();
+            let path = KeptLeftovers::write(look, directory, (&records, stem), stem).unwrap();
+            let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+            File::open(path).unwrap().set_modified(then).unwrap();
+        }
+        assert_eq!(find(&records, None).unwrap().1.run, "20260101T000000Z-78");
+        // Those of the one form do not push out those of the other.
+        for number in 0..KEPT_RUNS_MAX - 1 {
+            let (look, stem) = (LeftoverLook::default(), format!("run-1767225700-{number}"));
+            KeptLeftovers::write(look, directory, (&records, &stem), &stem).unwrap();
+        }
+        assert!(find(&records, Some("20260101T000000Z-78")).is_ok());
+        assert!(find(&records, Some("run-1767225600-77")).is_err());
         std::fs::remove_dir_all(records).unwrap();
     }
 

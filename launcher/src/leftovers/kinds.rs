@@ -252,6 +252,56 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_in_the_directories_of_agents_and_tools_is_told_and_their_state_is_not() {
+        for (path, expected) in [
+            (
+                "/h/.cursor/extensions/a.b-1/out/main.js",
+                Some("agent-code"),
+            ),
+            (
+                "/h/.claude/plugins/cache/x/y/1.0/hooks/hooks.json",
+                Some("agent-code"),
+            ),
+            (
+                "/h/.claude/plugins/installed_plugins.json",
+                Some("agent-plugins"),
+            ),
+            ("/h/.claude/projects/x/1.jsonl", None),
+            ("/h/.claude/todos/1.json", None),
+            ("/h/.claude/history.jsonl", None),
+            ("/h/.copilot/pkg/universal/1.0/index.js", Some("agent-code")),
+            ("/h/.copilot/logs/1.log", None),
+            ("/h/.config/opencode/tools/x.ts", Some("agent-code")),
+            ("/h/.local/share/opencode/storage/session/x.json", None),
+            ("/h/.local/share/opencode/log/x.log", None),
+            ("/h/.codex/bin/rg", Some("agent-code")),
+            ("/h/.codex/sessions/2026/x.jsonl", None),
+            ("/h/.gemini/tmp/bin/rg", Some("agent-code")),
+            ("/h/.gemini/tmp/abc/logs.json", None),
+            (
+                "/h/.config/gcloud/configurations/config_default",
+                Some("cloud-settings"),
+            ),
+            ("/h/.config/gcloud/virtenv/enabled", Some("cloud-settings")),
+            ("/h/.config/gcloud/logs/x.log", None),
+            ("/h/.config/gcloud/access_tokens.db", None),
+            (
+                "/h/.cache/outgate/cargo/config.toml",
+                Some("package-settings"),
+            ),
+            ("/h/.cache/outgate/cargo/registry/index/x/config.json", None),
+            (
+                "/h/.cache/outgate/gradle/init.d/x.gradle",
+                Some("package-settings"),
+            ),
+            ("/w/.windsurf/mcp_config.json", Some("mcp")),
+            ("/w/.kiro/agents/x.json", Some("mcp")),
+        ] {
+            assert_eq!(token(path), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn every_row_has_a_name_of_its_own_and_patterns_that_can_match() {
         for (row, kind) in KINDS.iter().enumerate() {
             let others = KINDS.get(row + 1..).unwrap();

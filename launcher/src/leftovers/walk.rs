@@ -20,8 +20,12 @@ use super::share::TimeShare;
 use super::table::{GIT_CONFIG, GIT_DIRECTORY, KINDS, LINK, PATH_PROGRAM, PYTHON_START};
 
 mod follow;
+mod standing;
 
 use follow::{GIT_DATA, StandsFor};
+pub(super) use standing::DirectoryStanding;
+use standing::Touched;
+
 // In these of a repository's own something runs later.
 const GIT_DIRECTORIES: [&str; 5] = ["hooks", "info", "modules", "rebase-merge", "sequencer"];
 
@@ -42,19 +46,6 @@ pub(super) struct Listed {
     read: HashMap<PathBuf, (u64, u64)>,
     /// Those that were seen.
     seen: HashSet<PathBuf>,
-}
-
-/// What is known of a directory when a file is found in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DirectoryStanding {
-    /// It was read before the command started.
-    Listed,
-    /// It was not; the times of inodes tell.
-    Unlisted,
-    /// It may have been moved here as it is, so the times of what is in it tell nothing.
-    Moved,
-    /// It was not there before.
-    Fresh,
 }
 
 /// One file of the table, or a link.
@@ -94,12 +85,6 @@ struct WalkItem {
     /// Whether the directory above was changed during the run.
     touched_above: Touched,
     area: Area,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Touched {
-    Yes,
-    No,
 }
 
 /// Whose files lie there.
@@ -246,8 +231,9 @@ impl<'w> Walk<'w> {
         };
         let has = |wanted: &str| names.iter().any(|(name, _)| name == wanted);
         let is_named = item.path.file_name().is_some_and(|name| name == ".git");
-        let is_repository =
-            is_named || (has("HEAD") && ((has("objects") && has("refs")) || has("commondir")));
+        let is_bare =
+            !is_named && has("HEAD") && ((has("objects") && has("refs")) || has("commondir"));
+        let is_repository = is_named || is_bare;
         let seen = if is_repository {
             Path::new("/@git").to_owned()
         } else {
@@ -265,12 +251,14 @@ impl<'w> Walk<'w> {
             let inode = (state.device, state.inode);
             self.listed.read.insert(absolute.clone(), inode);
         }
+        let touched = Touched::by(state, self.since);
+        let standing = if is_bare {
+            standing.of_repository(touched)
+        } else {
+            standing
+        };
         let here = Here {
-            touched: if state.is_since(self.since) {
-                Touched::Yes
-            } else {
-                Touched::No
-            },
+            touched,
             is_path: self.ground.is_path(&absolute),
             item: WalkItem {
                 seen,
