@@ -175,7 +175,9 @@ lab_tests! {
             ].into_iter().enumerate() {
                 let file = lab.folder(&format!("changed{number}"), identity).join("outgate.lock");
                 assert_eq!(lock(lab, identity, &file, "main", "true").code, Some(0));
-                let outcome = locked(lab, identity, &file, &[("--leftovers", "off")], script);
+                let folder = file.parent().expect("a directory").display();
+                let script = format!("cd {folder} || exit 9; {script}");
+                let outcome = locked(lab, identity, &file, &[("--leftovers", "off")], &script);
                 assert_eq!(outcome.code, Some(code), "{script} {outcome}");
                 let is_said = outcome.stderr.contains("is another than when this run began");
                 assert_eq!(is_said, code == 3, "{script} {outcome}");

@@ -95,8 +95,8 @@ const OTHERS: &[Row] = &[
          echo x > .codex/log/a.log; echo x > .copilot/pkg/u/1/index.js; echo x > .copilot/logs/a.log; echo x > .codex/history.jsonl",
         &[("agent-code", ".codex/bin/rg"), ("agent-code", ".copilot/pkg/u/1/index.js")]),
     row("", "mkdir -p .config/gcloud/configurations .config/gcloud/virtenv .config/gcloud/logs; echo x > .config/gcloud/configurations/config_default; \
-         echo > .config/gcloud/virtenv/enabled; echo x > .config/gcloud/logs/a.log; echo x > .config/gcloud/access_tokens.db",
-        &[("cloud-settings", ".config/gcloud/configurations/config_default"), ("cloud-settings", ".config/gcloud/virtenv/enabled")]),
+         echo > .config/gcloud/virtenv/enabled; mkdir .config/gcloud/virtenv/bin; echo x > .config/gcloud/virtenv/bin/activate; echo x > .config/gcloud/logs/a.log; echo x > .config/gcloud/access_tokens.db",
+        &[("cloud-settings", ".config/gcloud/configurations/config_default"), ("cloud-settings", ".config/gcloud/virtenv/bin/activate")]),
     row("", "mkdir -p c/cargo/registry/index/x c/gradle/init.d c/gradle/caches/1; echo x > c/cargo/config.toml; echo {} > c/cargo/registry/index/x/config.json; \
          echo x > c/gradle/init.d/a.gradle; echo x > c/gradle/gradle.properties; echo x > c/gradle/caches/1/a.bin",
         &[("package-settings", "c/cargo/config.toml"), ("package-settings", "c/gradle/gradle.properties"), ("package-settings", "c/gradle/init.d/a.gradle")]),

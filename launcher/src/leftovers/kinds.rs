@@ -276,7 +276,7 @@ mod tests {
             ("/h/.local/share/opencode/log/x.log", None),
             ("/h/.codex/bin/rg", Some("agent-code")),
             ("/h/.codex/sessions/2026/x.jsonl", None),
-            ("/h/.gemini/tmp/bin/rg", Some("agent-code")),
+            ("/h/.gemini/x/bin/rg", Some("agent-code")),
             ("/h/.gemini/tmp/abc/logs.json", None),
             (
                 "/h/.config/gcloud/configurations/config_default",

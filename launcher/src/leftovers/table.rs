@@ -224,7 +224,7 @@ pub(super) const KINDS: &[LeftoverKind] = &[
           ".codex/skills/*/scripts/*", ".copilot/installed-plugins/*/*", ".copilot/installed-plugins/*/*/*",
           ".config/opencode/plugin/*", ".config/opencode/plugins/*", ".config/opencode/tool/*",
           ".config/opencode/tools/*", ".config/opencode/config.json", ".local/share/opencode/bin/*",
-          ".codex/bin/*", ".codex/managed_config.toml", ".gemini/tmp/bin/*", ".qwen/tmp/bin/*",
+          ".codex/bin/*", ".codex/managed_config.toml", ".gemini/*/bin/*", ".qwen/*/bin/*",
           ".gemini/.env", ".qwen/.env"])),
     plain("agent-plugins", ("where an agent's plugins come from", "the next agent runs their hooks"),
         Judge::Json(&["source", "installpath", "installlocation"]),
