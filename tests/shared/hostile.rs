@@ -107,7 +107,7 @@ const BARRED_TIME: Duration = Duration::from_secs(40);
 
 const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The protocol's number, as its crate has it.
-const PROTOCOL: u16 = 11;
+const PROTOCOL: u16 = 12;
 
 /// A session with nothing to say; what the gateway answered.
 pub(crate) fn registered(socket: &OwnedFd) -> Vec<u8> {
