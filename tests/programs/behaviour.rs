@@ -74,7 +74,8 @@ lab_tests! {
                 let outcome = run.finish();
                 assert_eq!(outcome.code, Some(3), "{identity:?} {name} {outcome}");
 
-                let run = confined(lab, identity).start(&bash("echo ready; exec sleep 60"));
+                // bash ignores SIGQUIT until it has executed another program.
+                let run = confined(lab, identity).start(&words(&["sh", "-c", "echo ready; exec sleep 60"]));
                 run.wait_for("ready\n");
                 send(run.pid(), name);
                 let outcome = run.finish();

