@@ -98,7 +98,8 @@ fn source(index: u32, chunk: usize) -> Vec<u8> {
 fn begin() -> Vec<u8> {
     let texts = ["/home/liar", "/w", "", "liar"];
     let mut body: Vec<u8> = texts.iter().flat_map(|part| text(part)).collect();
-    body.extend(0_u32.to_le_bytes());
+    // Nobody is asked, and no question stays.
+    body.extend([0_u32; 2].map(u32::to_le_bytes).concat());
     frame(3, &body)
 }
 

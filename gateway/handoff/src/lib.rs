@@ -36,7 +36,7 @@ pub use wire::FrameError;
 
 /// Version of the frames. Both sides must hold the same one, and the same
 /// build: nothing is negotiated.
-pub const PROTOCOL: u16 = 11;
+pub const PROTOCOL: u16 = 12;
 
 /// Bytes before a frame's body.
 pub const HEADER_BYTES: usize = 16;
