@@ -304,7 +304,7 @@ mod tests {
             if names(&path).len() <= 4 + 2 + 4 {
                 break;
             }
-            std::thread::park_timeout(std::time::Duration::from_millis(20));
+            std::thread::park_timeout(Duration::from_millis(20));
             write(&audit, 10);
         }
         let names = names(&path);
