@@ -53,9 +53,17 @@ impl KeptRules {
         let said = |error: &dyn std::fmt::Display| format!("{}: {error}", self.path.display());
         let mut before = String::new();
         let mut file = &self.file;
+        // What was not read would be gone with what is written behind the rest.
+        let about = file.metadata().map_err(|error| said(&error))?;
+        if about.len() > FILE_BYTES_MAX {
+            return Err(said(&"it is too long for a policy; write the rule there"));
+        }
         let read = file.seek(SeekFrom::Start(0));
         let read = read.and_then(|_| file.take(FILE_BYTES_MAX).read_to_string(&mut before));
-        read.map_err(|error| said(&error))?;
+        let read = read.map_err(|error| said(&error))?;
+        if u64::try_from(read) != Ok(about.len()) {
+            return Err(said(&"it changed while it was read; try again"));
+        }
         let after = with_rule(&before, rule);
         let after =
             after.ok_or_else(|| said(&"nothing can be added to its form; write it there"))?;
@@ -110,6 +118,15 @@ mod tests {
             let policy = outgate_policy::compile(&[source], &context).unwrap();
             assert!(policy.rules().count() >= 2);
         }
+        let long = format!("# {}\n", "x".repeat(1 << 20));
+        std::fs::write(&path, &long).unwrap();
+        let kept = KeptRules::open(path.clone()).unwrap();
+        assert!(kept.keep(rule).is_err_and(|said| said.contains("too long")));
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            long,
+            "nothing is lost"
+        );
         std::fs::write(&path, "allow = 7\n").unwrap();
         let kept = KeptRules::open(path.clone()).unwrap();
         assert!(
