@@ -2,11 +2,8 @@
 //! outgate and inside, from an empty home directory. Asserts that the work was done both ways;
 //! says times and judges none.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::time::Duration;
-
 use outgate_harness::Outcome;
+use outgate_harness::table::add_row;
 
 use crate::agents::{Agent, RAN, WORK, ask, key};
 use crate::stage::{BUNDLE, Home, Stage};
@@ -34,20 +31,7 @@ pub(crate) fn add(stage: &Stage<'_>, agent: &Agent) {
             times.push(outcome.elapsed);
         }
     }
-    let [beside, inside] = times.map(median);
-    let mut table = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .expect("a table");
-    let row = format!(
-        "| {} | {:.2} s | {:.2} s | {:+.0} ms |\n",
-        agent.preset,
-        beside.as_secs_f64(),
-        inside.as_secs_f64(),
-        (inside.as_secs_f64() - beside.as_secs_f64()) * 1e3,
-    );
-    table.write_all(row.as_bytes()).expect("a row");
+    add_row(&file, agent.preset, times);
     stage.seen();
 }
 
@@ -67,9 +51,4 @@ fn beside(stage: &Stage<'_>, agent: &Agent) -> Outcome {
     line.extend(agent.command.iter().map(|&word| word.to_owned()));
     line.push(WORK.to_owned());
     stage.lab.start_bare(stage.identity, &line).finish()
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }

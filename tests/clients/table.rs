@@ -1,13 +1,13 @@
 //! The table of clients, where it is asked for: how long each takes for the same work beside
 //! outgate and inside. Asserts that the work was done both ways; says times and judges none.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::process::Command;
 use std::sync::Once;
 use std::time::Duration;
 
 use outgate_harness::Outcome;
+use outgate_harness::table::add_row;
 
 use crate::scenario::{Run, Scenario};
 use crate::stage::{DYNAMIC, FILES, MOVING, SERVED, Stage, is_opened};
@@ -33,20 +33,7 @@ pub(crate) fn add(stage: &mut Stage<'_>, scenario: &Scenario<'_>) {
         inside.push(took(scenario, &run.outcome));
     }
     stage.seen();
-    let [beside, inside] = [beside, inside].map(median);
-    let mut table = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .expect("a table");
-    let row = format!(
-        "| {} | {:.3} s | {:.3} s | {:+.0} ms |\n",
-        scenario.name,
-        beside.as_secs_f64(),
-        inside.as_secs_f64(),
-        (inside.as_secs_f64() - beside.as_secs_f64()) * 1e3,
-    );
-    table.write_all(row.as_bytes()).expect("a row");
+    add_row(&file, scenario.name, [beside, inside]);
 }
 
 /// Has the machine know where names lead that only the gateway's resolver knows otherwise.
@@ -89,9 +76,4 @@ fn took(scenario: &Scenario<'_>, outcome: &Outcome) -> Duration {
         scenario.name
     );
     outcome.elapsed
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }

@@ -28,6 +28,7 @@ pub mod run;
 pub mod sandbox;
 pub mod schema;
 pub mod servers;
+pub mod table;
 pub mod tools;
 pub mod witness;
 
